@@ -1,0 +1,31 @@
+PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+DATA ?= ../shared
+STAMP := .venv/.installed
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:   ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+
+demo: $(STAMP)   ## tokenize, classify, explain and segment a sample image
+	.venv/bin/spit demo
+
+test: lint   ## ruff, mypy, then every test
+	.venv/bin/python -m pytest -n 2
+
+lint: $(STAMP)   ## ruff and mypy
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+
+bench: $(STAMP)   ## every script in benchmarks/ in turn; data from DATA=../shared
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; DATA='$(DATA)' .venv/bin/python "$$script"; done
+
+clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
+	rm -rf build dist src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[dev,demo]'
+	touch $@

@@ -1,0 +1,39 @@
+"""spit: superpixel tokens for Vision Transformers, the same on a laptop CPU and on a GPU cluster."""
+
+from spit.data.images import load_image
+from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
+from spit.features import FeatureExtractor
+from spit.interop import from_timm
+from spit.model import Output, SpitModel
+from spit.partition import Hierarchy, Partition
+from spit.registry import create_model, list_models
+from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
+from spit.tokens import Tokens
+from spit.weights import load as load_model
+from spit.weights import save as save_model
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FeatureExtractor",
+    "Hierarchy",
+    "ImageError",
+    "MissingExtra",
+    "Output",
+    "Partition",
+    "PatchTokenizer",
+    "SpitError",
+    "SpitModel",
+    "SuperpixelTokenizer",
+    "Tokenizer",
+    "Tokens",
+    "VoronoiTokenizer",
+    "WeightsError",
+    "create_model",
+    "create_tokenizer",
+    "from_timm",
+    "list_models",
+    "load_image",
+    "load_model",
+    "save_model",
+]

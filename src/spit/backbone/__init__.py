@@ -1,0 +1,18 @@
+"""f, the backbone: attention blocks over packed tokens, without padding (§2.1, Eq. 1)."""
+
+from spit.backbone.attention import Attention, attention_maps, ragged_attention
+from spit.backbone.block import Block
+from spit.backbone.recorder import Record, Recorder
+from spit.backbone.spans import Spans
+from spit.backbone.transformer import Transformer
+
+__all__ = [
+    "Attention",
+    "Block",
+    "Record",
+    "Recorder",
+    "Spans",
+    "Transformer",
+    "attention_maps",
+    "ragged_attention",
+]

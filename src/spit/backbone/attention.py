@@ -1,0 +1,126 @@
+"""Attention inside each image of a packed batch: no token sees another image, nor padding.
+
+One function, :func:`ragged_attention`, chooses how:
+
+=============================  ==========================================================
+all images of equal length     one dense SDPA call
+CUDA, half precision           ``varlen_attn``, which takes packed rows as they are
+CUDA, float32                  SDPA on a padded copy, its padded keys behind a mask
+CPU and the rest               one SDPA call an image
+=============================  ==========================================================
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.attention.varlen import varlen_attn
+
+from spit.backbone.spans import Spans
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention over packed tokens.
+
+    Args:
+        width: D.
+        heads: how many; each has ``d = D / heads`` columns.
+        qkv_bias: whether queries, keys and values have a bias (DeiT's have, the published SPiT's not).
+
+    Shape:
+        values ``(ΣN, D)`` to ``(ΣN, D)``.
+    """
+
+    def __init__(self, width: int, heads: int, qkv_bias: bool = False) -> None:
+        super().__init__()
+        if width % heads:
+            raise ValueError(f"expected a width that {heads} heads divide, got {width}")
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=qkv_bias)
+        self.projection = nn.Linear(width, width)
+
+    def forward(self, values: Tensor, spans: Spans) -> Tensor:
+        query, key, value = self._project(values)
+        answer: Tensor = self.projection(ragged_attention(query, key, value, spans).flatten(1))
+        return answer
+
+    def maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
+        """The attention maps of these values, one ``(heads, N, N)`` an image.
+
+        Computed beside :meth:`forward`, from a projection of their own, so that asking for maps
+        leaves the answer as it is to the last bit, compiled or not.
+        """
+        query, key, _ = self._project(values)
+        return attention_maps(query, key, spans)
+
+    def _project(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = self.qkv(values).unflatten(-1, (3, self.heads, -1)).unbind(1)  # (ΣN, heads, d) each
+        return query, key, value
+
+
+def ragged_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+    """``softmax(q kᵀ / √d) v`` inside each image.
+
+    Args:
+        query, key, value: packed rows, one layout.
+        spans: which rows belong together.
+
+    Shape:
+        query, key, value ``(ΣN, heads, d)``; the answer alike.
+    """
+    if spans.uniform:
+        return _dense(query, key, value, spans)
+    if not query.is_cuda:
+        return _looped(query, key, value, spans)
+    if _takes_varlen(query):
+        return _varlen(query, key, value, spans)
+    return _padded(query, key, value, spans)
+
+
+def attention_maps(query: Tensor, key: Tensor, spans: Spans) -> tuple[Tensor, ...]:
+    """``softmax(q kᵀ / √d)`` of each image, in float32.
+
+    Shape:
+        query, key ``(ΣN, heads, d)``; one ``(heads, N, N)`` an image, each row adding up to 1.
+    """
+    scale = query.shape[-1] ** -0.5
+    pairs = zip(*(torch.split(rows.float(), list(spans.counts)) for rows in (query, key)), strict=True)
+    return tuple((q.transpose(0, 1) @ k.permute(1, 2, 0) * scale).softmax(-1) for q, k in pairs)
+
+
+def _dense(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+    shape = (len(spans), spans.longest, *query.shape[1:])
+    q, k, v = (rows.view(shape).transpose(1, 2) for rows in (query, key, value))  # (B, heads, N, d)
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(0, 1)
+
+
+def _looped(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+    images = zip(*(torch.split(rows, list(spans.counts)) for rows in (query, key, value)), strict=True)
+    return torch.cat([
+        F.scaled_dot_product_attention(*(rows.transpose(0, 1)[None] for rows in image))[0].transpose(0, 1)
+        for image in images
+    ])
+
+
+def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+    shape = (len(spans), spans.longest, *query.shape[1:])
+
+    def pad(rows: Tensor) -> Tensor:
+        empty = rows.new_zeros(len(spans) * spans.longest, *rows.shape[1:])
+        return empty.index_copy(0, spans.padded_rows, rows).view(shape).transpose(1, 2)  # (B, heads, N, d)
+
+    answer = F.scaled_dot_product_attention(pad(query), pad(key), pad(value), attn_mask=spans.padding_mask)
+    return answer.transpose(1, 2).flatten(0, 1)[spans.padded_rows]
+
+
+def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+    ends, longest = spans.cumulative, spans.longest
+    answer = varlen_attn(query, key, value, ends, ends, longest, longest)
+    return answer if isinstance(answer, Tensor) else answer[0]
+
+
+def _takes_varlen(query: Tensor) -> bool:
+    """Whether flash attention's kernels have this dtype, head width and device."""
+    if query.dtype not in (torch.bfloat16, torch.float16):
+        return False
+    width = query.shape[-1]
+    return width % 8 == 0 and width <= 256 and torch.cuda.get_device_capability(query.device) >= (8, 0)

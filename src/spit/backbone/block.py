@@ -1,0 +1,88 @@
+"""One block of f: attention and an MLP, each behind a norm, a scale and stochastic depth."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spit.backbone.attention import Attention
+from spit.backbone.spans import Spans
+
+
+class Block(nn.Module):
+    """``x ← x + s₁ ⊙ attention(norm(x))``, then ``x ← x + s₂ ⊙ mlp(norm(x))``.
+
+    The pre-norm block of ViT with LayerScale (App. C trains with it, from 1e-5) and stochastic
+    depth. LayerNorm has ε = 1e-6 and the MLP the exact GELU, as ViT and DeiT do.
+
+    Args:
+        width: D.
+        heads: attention heads.
+        mlp_ratio: the MLP's inner width over D.
+        qkv_bias: see :class:`~spit.backbone.attention.Attention`.
+        layer_scale: what s₁ and s₂ begin with; None for no scales.
+        drop_path: chance that an image skips a branch in training.
+
+    Shape:
+        values ``(ΣN, D)`` to ``(ΣN, D)``.
+    """
+
+    def __init__(self, width: int, heads: int, mlp_ratio: float = 4.0, qkv_bias: bool = False,
+                 layer_scale: float | None = 1e-5, drop_path: float = 0.0) -> None:
+        super().__init__()
+        self.drop_path = drop_path
+        self.norm1 = nn.LayerNorm(width, eps=1e-6)
+        self.attention = Attention(width, heads, qkv_bias)
+        self.scale1 = LayerScale(width, layer_scale) if layer_scale is not None else nn.Identity()
+        self.norm2 = nn.LayerNorm(width, eps=1e-6)
+        self.mlp = MLP(width, round(width * mlp_ratio))
+        self.scale2 = LayerScale(width, layer_scale) if layer_scale is not None else nn.Identity()
+
+    def forward(self, values: Tensor, spans: Spans) -> Tensor:
+        values = values + self._drop(self.scale1(self.attention(self.norm1(values), spans)), spans)
+        return values + self._drop(self.scale2(self.mlp(self.norm2(values))), spans)
+
+    def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
+        """The maps this block's attention has on these values, one ``(heads, N, N)`` an image."""
+        return self.attention.maps(self.norm1(values), spans)
+
+    def _drop(self, branch: Tensor, spans: Spans) -> Tensor:
+        return drop_images(branch, spans, self.drop_path) if self.training else branch
+
+
+class LayerScale(nn.Module):
+    """A learned factor for each of the D columns."""
+
+    def __init__(self, width: int, start: float) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.full((width,), start))
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values * self.factor
+
+
+class MLP(nn.Module):
+    """Two linear layers around the exact GELU, on each row alone."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, hidden)
+        self.outer = nn.Linear(hidden, width)
+
+    def forward(self, values: Tensor) -> Tensor:
+        answer: Tensor = self.outer(F.gelu(self.inner(values)))
+        return answer
+
+
+def drop_images(branch: Tensor, spans: Spans, rate: float) -> Tensor:
+    """Stochastic depth on packed rows: each image loses the whole branch with chance ``rate``.
+
+    What stays is divided by ``1 − rate``, so that the expectation is the branch itself. Random
+    numbers come from torch's generator of the branch's device.
+
+    Shape:
+        branch ``(ΣN, D)`` to ``(ΣN, D)``.
+    """
+    if rate == 0:
+        return branch
+    kept = (torch.rand(len(spans), device=branch.device) >= rate).to(branch.dtype) / (1 - rate)
+    return branch * kept[spans.image_of, None]

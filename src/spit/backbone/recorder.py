@@ -1,0 +1,70 @@
+"""Recorder: keeps what was asked for while tokens pass through f."""
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from spit.tokens import Tokens
+
+Record = Iterable[str] | Mapping[str, Iterable[int]]
+"""Names, for every layer, or a mapping from names to layers; −1 is the last layer."""
+
+NAMES = ("attention", "features")
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """What a forward pass is to keep, and what it has kept.
+
+    Attributes:
+        layers: the layers asked for under each name, counted from 0.
+        attention: layer to its attention maps, ``softmax(q kᵀ / √d)``.
+        features: layer to the tokens that leave it, before the final norm, class token included.
+
+    Shape:
+        attention one ``(heads, N + 1, N + 1)`` an image; features ``(Σ(N + 1), D)``.
+    """
+
+    layers: Mapping[str, Collection[int]]
+    attention: dict[int, tuple[Tensor, ...]] = field(default_factory=dict)
+    features: dict[int, Tokens] = field(default_factory=dict)
+
+    @staticmethod
+    def of(record: Record, depth: int) -> "Recorder":
+        """Read what a user asked for.
+
+        Args:
+            record: names (``"attention"``, ``"features"``) for all layers, or a mapping from names
+                to layers, such as ``{"attention": (-1,)}``.
+            depth: how many layers there are.
+
+        Raises:
+            TypeError: a lone string, or layers that are not a collection of integers.
+            ValueError: an unknown name, or a layer that is not there.
+        """
+        if isinstance(record, str) or not isinstance(record, Iterable):
+            raise TypeError(f"expected record as names or a mapping from names to layers, got {record!r}; "
+                            "write record=(\"attention\",) or record={\"attention\": (-1,)}")
+        asked = dict(record) if isinstance(record, Mapping) else {name: range(depth) for name in record}
+        for name in asked:
+            if name not in NAMES:
+                near = difflib.get_close_matches(str(name), NAMES, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"expected names to record among {NAMES}, got {name!r}{hint}")
+        return Recorder({name: _layers(name, layers, depth) for name, layers in asked.items()})
+
+    def wants(self, name: str, layer: int) -> bool:
+        """Whether this layer was asked for under this name."""
+        return layer in self.layers.get(name, ())
+
+
+def _layers(name: str, layers: object, depth: int) -> frozenset[int]:
+    wanted = list(layers) if isinstance(layers, Iterable) and not isinstance(layers, str) else None
+    if wanted is None or not all(isinstance(layer, int) for layer in wanted):
+        raise TypeError(f"expected layers to record {name!r} of as integers, such as (0, -1), got {layers!r}")
+    for layer in wanted:
+        if not -depth <= layer < depth:
+            raise ValueError(f"expected layers of {name!r} from {-depth} to {depth - 1}, got {layer}")
+    return frozenset(layer % depth for layer in wanted)

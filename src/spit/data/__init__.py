@@ -1,0 +1,1 @@
+"""Images from files and folders, and the names of the classes they show."""

@@ -1,0 +1,43 @@
+"""The images of a folder, in one order on every machine."""
+
+import os
+from pathlib import Path
+
+from spit.data.images import FORMATS
+from spit.errors import ImageError
+
+EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extension in extensions)
+
+
+def image_paths(root: str | os.PathLike[str]) -> list[Path]:
+    """List the image files under a folder, at any depth, sorted folder by folder.
+
+    A file counts as an image by its extension, in any case. Hidden files and folders are left out
+    (``._cat.jpg`` is what macOS leaves beside ``cat.jpg``); links to files are followed, links to
+    folders are not, so that the walk ends.
+
+    Raises:
+        ImageError: the folder is missing, is not a folder, cannot be read, or holds no image.
+    """
+    root = Path(root)
+    if root.is_file():
+        raise ImageError(f"{root}: expected a folder, got a file; load_image reads a single image")
+    if not root.is_dir():
+        raise ImageError(f"{root}: expected a folder, but there is none; check the path")
+    paths = []
+    for folder, folders, files in os.walk(root, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [Path(folder, name) for name in files if _is_image(name)]
+    if not paths:
+        raise ImageError(f"{root}: expected images in the folder or below ({', '.join(sorted(EXTENSIONS))}), "
+                         "got none; check the path")
+    return sorted(paths, key=lambda path: path.relative_to(root).parts)
+
+
+def _is_image(name: str) -> bool:
+    return not name.startswith(".") and Path(name).suffix.lower() in EXTENSIONS
+
+
+def _refuse(error: OSError) -> None:
+    raise ImageError(f"{error.filename}: expected a folder that can be listed ({error.strerror}); "
+                     "check its permissions") from error

@@ -1,0 +1,217 @@
+"""Image files to tensors, safe on hostile files."""
+
+import io
+import os
+import threading
+import warnings
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from spit.errors import ImageError
+
+ImageSource = str | os.PathLike[str] | bytes | BinaryIO
+
+MAX_PIXELS = 100_000_000
+
+# Pillow knows more: EPS starts Ghostscript, JPEG 2000 cut short can decode without an error, and every further
+# parser widens what a hostile file can reach.
+FORMATS: dict[str, tuple[str, ...]] = {
+    "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
+    "PNG": (".png", ".apng"),
+    "WEBP": (".webp",),
+    "GIF": (".gif",),
+    "BMP": (".bmp", ".dib"),
+    "TIFF": (".tif", ".tiff"),
+    "PPM": (".ppm", ".pgm", ".pbm", ".pnm", ".pfm"),
+    "AVIF": (".avif",),
+}
+
+_EXIF_ORIENTATION = 0x0112
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Tensor:
+    """Read an image file as RGB, upright, the way a viewer shows it on a white page.
+
+    - The EXIF turn is applied. Of an animation or a file of many pages the first frame is read.
+    - Transparency (RGBA, LA, palette or colour key) is composited on white: the colour stored under
+      a transparent pixel is arbitrary and no viewer shows it.
+    - 16-bit grey is scaled, v·255/65535 rounded, never clipped. 32-bit integers are read as 16-bit
+      values; floats as fractions of the smallest of 1, 255 and 65535 that no value exceeds. Values
+      outside these ranges have no known white and are refused. Pillow itself reads 16-bit colour
+      as its high byte.
+    - CMYK is converted without its colour profile; profiles are not applied.
+
+    Args:
+        source: a path, the bytes of a file, or a binary file object, read from where it stands to its
+            end and left open.
+        max_pixels: the most pixels a header may announce; checked before anything is decoded. Pillow's
+            own bound, twice ``PIL.Image.MAX_IMAGE_PIXELS`` (179 million unless changed), stays in force.
+
+    Shape:
+        ``(3, H, W)`` uint8, contiguous.
+
+    Raises:
+        ImageError: the file is missing, unreadable, empty, truncated, of no known format, or too large.
+        TypeError: the source is none of the above, or a file object opened in text mode.
+        ValueError: ``max_pixels`` is not positive.
+    """
+    if max_pixels < 1:
+        raise ValueError(f"expected max_pixels of at least 1, got {max_pixels}")
+    name, file = _open(source)
+    with file, _quiet, _identify(file, name, max_pixels) as image:
+        try:
+            image.load()
+            pixels = _rgb(_upright(image), name)
+        except ImageError:
+            raise
+        except Exception as error:  # on damaged bytes Pillow's decoders let many kinds of error through
+            raise ImageError(f"{name}: expected a whole {image.format} image, but its data is truncated or damaged "
+                             f"({_reason(error)}); get the file again") from error
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+
+
+def _open(source: ImageSource) -> tuple[str, BinaryIO]:
+    """The source's name in messages and a binary file that is ours to close."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return "image bytes", io.BytesIO(source)
+    if isinstance(source, str | os.PathLike):
+        name = _printable(os.fspath(source))
+        return name, _open_path(Path(source), name)
+    if not callable(getattr(source, "read", None)):
+        raise TypeError(f"expected a path, bytes or a binary file object, got {type(source).__name__}")
+    name = _printable(str(getattr(source, "name", "image file object")))
+    try:
+        data = source.read()
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{name}: expected a readable file object ({_reason(error)}); "
+                         "open it with mode 'rb'") from error
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"{name}: expected a file object that gives bytes, got {type(data).__name__}; "
+                        "open it with mode 'rb'")
+    return name, io.BytesIO(data)
+
+
+def _open_path(path: Path, name: str) -> BinaryIO:
+    try:
+        if path.is_dir():
+            raise ImageError(f"{name}: expected an image file, got a folder; give one of the files in it")
+        if path.exists() and not path.is_file():  # opening a pipe would block, a device may never end
+            raise ImageError(f"{name}: expected an image file, got a pipe or device; give its content as bytes")
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise ImageError(f"{name}: expected an image file, but there is none; check the path") from error
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        raise ImageError(f"{name}: expected a readable image file ({_reason(error)}); "
+                         "check the path and its permissions") from error
+
+
+def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
+    """Read the header alone and refuse what is no image or announces too many pixels."""
+    try:
+        image = Image.open(file, formats=tuple(FORMATS))
+    except UnidentifiedImageError as error:
+        empty = file.seek(0, io.SEEK_END) == 0
+        got = "an empty file" if empty else "something else, or a damaged header"
+        raise ImageError(f"{name}: expected an image ({', '.join(FORMATS)}), got {got}; "
+                         "convert it or get it again") from error
+    except Image.DecompressionBombError as error:
+        raise ImageError(f"{name}: expected at most {max_pixels:,} pixels ({_reason(error)}); "
+                         "if you trust the file raise max_pixels and PIL.Image.MAX_IMAGE_PIXELS") from error
+    except Exception as error:
+        raise ImageError(f"{name}: expected an image, but its header is truncated or damaged "
+                         f"({_reason(error)}); get the file again") from error
+    width, height = image.size
+    if width * height > max_pixels:
+        raise ImageError(f"{name}: expected at most {max_pixels:,} pixels, got {width} × {height} = "
+                         f"{width * height:,}; if you trust the file raise max_pixels")
+    if width < 1 or height < 1:
+        raise ImageError(f"{name}: expected at least one pixel, got {width} × {height}; get the file again")
+    return image
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        turn = _TURNS.get(image.getexif().get(_EXIF_ORIENTATION, 1))
+    except Exception:  # damaged metadata is no reason to refuse sound pixels
+        return image
+    return image if turn is None else image.transpose(turn)
+
+
+def _rgb(image: Image.Image, name: str) -> NDArray[np.uint8]:
+    """Any mode to RGB. Shape: ``(H, W, 3)``."""
+    if image.mode.startswith("I") or image.mode == "F":
+        grey = _grey(image, name)
+        return np.repeat(grey[:, :, None], 3, axis=2)
+    if image.has_transparency_data:
+        layer = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+    return np.array(image.convert("RGB"))
+
+
+def _grey(image: Image.Image, name: str) -> NDArray[np.uint8]:
+    """Deep grey to 8 bits. Shape: ``(H, W)``."""
+    values = np.asarray(image)
+    low, high = float(values.min()), float(values.max())
+    whites = (1, 255, 65535) if image.mode == "F" else (65535,)
+    white = next((white for white in whites if low >= 0 and high <= white), None)
+    if white is None:
+        raise ImageError(f"{name}: expected grey values in 0…65535, got {low:g}…{high:g}; save it with 8 or 16 bits")
+    grey = np.rint(values * np.float32(255 / white)).astype(np.uint8)
+    if "transparency" in image.info:
+        grey[values == image.info["transparency"]] = 255
+    return grey
+
+
+def _reason(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _printable(name: str) -> str:
+    """A name that keeps a message on one line."""
+    return name if name.isprintable() else repr(name)
+
+
+class _Quiet:
+    """No warnings while any thread decodes; Pillow warns of damaged metadata and of sizes we bound ourselves.
+
+    ``warnings.catch_warnings`` swaps a list of the whole process: overlapping uses in two threads
+    can leave the inner one's list behind for good. Here the first thread in swaps, the last one out restores.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._caught = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._depth == 0:
+                self._caught = warnings.catch_warnings()
+                self._caught.__enter__()
+                warnings.simplefilter("ignore")
+            self._depth += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._caught.__exit__(None, None, None)
+
+
+_quiet = _Quiet()

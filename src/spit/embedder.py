@@ -1,0 +1,65 @@
+"""γ, the embedder: features to width D, and the class token put first (§2.1, App. A)."""
+
+import torch
+from torch import Tensor, nn
+
+from spit.tokens import Tokens
+
+
+class Embedder(nn.Module):
+    """``γ(z) = L z + b``, with a learned class token in front of every image's tokens.
+
+    Position needs no table beside L: the position histogram is part of z, so ``[L, Q]`` acting on
+    ``[z, position]`` is the canonical ``L z + Q`` (Prop. 1). The class token has no place in the
+    image; what canonical ViT adds to it as its position is a constant, and one parameter holds both.
+
+    Args:
+        features: columns that φ gives.
+        width: D.
+
+    Shape:
+        Tokens ``(ΣN, features)`` to Tokens ``(Σ(N + 1), D)``, in the dtype of the parameters.
+    """
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(features, width)
+        self.class_token = nn.Parameter(torch.empty(width))
+        nn.init.trunc_normal_(self.projection.weight, std=0.02)
+        nn.init.zeros_(self.projection.bias)
+        nn.init.trunc_normal_(self.class_token, std=0.02)
+
+    def forward(self, tokens: Tokens) -> Tokens:
+        values = self.projection(tokens.values.to(self.projection.weight.dtype))
+        # Under autocast the product is half; the residual stream keeps the parameters' precision.
+        return put_class_token(tokens.replace(values.to(self.class_token.dtype)), self.class_token)
+
+
+def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
+    """Tokens with one row more, the first, in every image.
+
+    Shape:
+        tokens ``(ΣN, D)`` and class_token ``(D,)`` to tokens ``(Σ(N + 1), D)``.
+    """
+    images = len(tokens)
+    rows = tokens.values.new_empty(len(tokens.values) + images, tokens.values.shape[1])
+    offsets = tokens.offsets + torch.arange(images + 1, device=tokens.offsets.device)
+    rows = rows.index_copy(0, _rows_after_first(tokens), tokens.values)
+    return Tokens(rows.index_copy(0, offsets[:-1], class_token.expand(images, -1)), offsets)
+
+
+def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:
+    """The inverse of :func:`put_class_token`: the first row of every image, and the others.
+
+    Shape:
+        tokens ``(Σ(N + 1), D)`` to ``(B, D)`` and tokens ``(ΣN, D)``.
+    """
+    images = len(tokens)
+    offsets = tokens.offsets - torch.arange(images + 1, device=tokens.offsets.device)
+    others = Tokens(tokens.values[: len(tokens.values) - images], offsets)
+    return tokens.values[tokens.offsets[:-1]], Tokens(tokens.values[_rows_after_first(others)], offsets)
+
+
+def _rows_after_first(tokens: Tokens) -> Tensor:
+    """Where each row of these tokens goes once every image has got one more in front, ``(ΣN,)``."""
+    return torch.arange(len(tokens.values), device=tokens.values.device) + tokens.image_of + 1

@@ -1,0 +1,98 @@
+"""Colour: the normalised pixels of a region at a fixed resolution (§2.3, App. B)."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from spit import kernels
+
+CONTRAST_MEAN = (0.485, 0.456, 0.406)  # μ of App. B, for R, G, B
+CONTRAST_SHAPE = (0.539, 0.507, 0.404)  # λ of App. B
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+def kumaraswamy(x: Tensor, mean: Tensor | float, shape: Tensor | float) -> Tensor:
+    """Contrast by the reparametrised Kumaraswamy CDF (App. B).
+
+        1 − (1 − x^λ)^b,   b = −ln 2 / ln(1 − μ^λ)
+
+    It rises from 0 at 0 to 1 at 1 and takes the mean μ to ½.
+
+    Args:
+        x: values in [0, 1], of any floating dtype, which the answer keeps.
+        mean: μ in (0, 1), broadcast against x.
+        shape: λ > 0, broadcast against x.
+
+    Note:
+        The slope is infinite at 0 and at 1 (λ < 1, b < 1), and an infinite slope times the 0 of a
+        masked pixel is NaN. Exactly there the derivative is taken as 1; the values are untouched.
+    """
+    mean = torch.as_tensor(mean, dtype=torch.float64)
+    shape = torch.as_tensor(shape, dtype=torch.float64)
+    b = (-math.log(2) / torch.log1p(-(mean**shape))).to(x)
+    inner = (x > 0) & (x < 1)
+    safe = torch.where(inner, x, 0.5)
+    rest = -torch.expm1(shape.to(x) * safe.log())  # 1 − x^λ without the cancellation near 1
+    return torch.where(inner, 1 - rest**b, x)
+
+
+def contrast(images: Tensor) -> Tensor:
+    """Kumaraswamy contrast of each channel, mapped to [−1, 1] by 2y − 1 (App. B).
+
+    Shape:
+        ``(B, C, H, W)`` in [0, 1] to ``(B, C, H, W)`` in [−1, 1].
+
+    Note:
+        The paper gives constants for R, G, B. Any other number of channels takes their mean.
+    """
+    channels = images.shape[1]
+    mean, shape = _per_channel(CONTRAST_MEAN, channels), _per_channel(CONTRAST_SHAPE, channels)
+    return 2 * kumaraswamy(images, mean, shape) - 1
+
+
+def standardize(images: Tensor) -> Tensor:
+    """(x − mean) / std with the constants of ImageNet, as timm's ViTs expect.
+
+    Shape:
+        ``(B, C, H, W)`` in [0, 1] to ``(B, C, H, W)``.
+
+    Note:
+        Any number of channels but 3 takes the mean of the three constants.
+    """
+    channels = images.shape[1]
+    mean, std = _per_channel(IMAGENET_MEAN, channels), _per_channel(IMAGENET_STD, channels)
+    return (images - mean.to(images)) / std.to(images)
+
+
+def unchanged(images: Tensor) -> Tensor:
+    """The image as it is, in [0, 1]."""
+    return images
+
+
+NORMALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "contrast": contrast,
+    "imagenet": standardize,
+    "none": unchanged,
+}
+
+
+def color_features(
+    images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int, normalization: str
+) -> Tensor:
+    """ξ^col: the box of each region at K×K, normalised, other regions and the outside at 0 (§2.3).
+
+    Shape:
+        images ``(B, C, H, W)`` in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes
+        ``(ΣN, 4)`` to ``(ΣN, C·K·K)``, channel by channel.
+    """
+    normalized = NORMALIZATIONS[normalization](images)
+    return kernels.color_patches(normalized, labels, offsets, boxes, resolution).flatten(1)
+
+
+def _per_channel(constants: tuple[float, float, float], channels: int) -> Tensor:
+    """``(C, 1, 1)`` in float64."""
+    values = constants if channels == 3 else (sum(constants) / 3,) * channels
+    return torch.tensor(values, dtype=torch.float64)[:, None, None]

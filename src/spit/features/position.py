@@ -1,0 +1,16 @@
+"""Position, shape and scale: the histogram of a region's coordinates (§2.3)."""
+
+from torch import Tensor
+
+from spit import kernels
+
+
+def position_features(labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+    """ξ^pos: mean over a region of a Gaussian kernel between its pixels and K × K places (§2.3).
+
+    The formula is that of :func:`spit.kernels.reference.position_histogram`.
+
+    Shape:
+        labels ``(B, H, W)``, offsets ``(B + 1,)`` to ``(ΣN, K·K)``, y first.
+    """
+    return kernels.position_histogram(labels, offsets, bins, sigma)

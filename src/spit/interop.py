@@ -1,0 +1,198 @@
+"""ViT checkpoints in timm's names, as our models (Prop. 1)."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from spit.config import ModelConfig
+from spit.errors import WeightsError
+from spit.model import SpitModel
+from spit.weights import Checkpoint
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+BLOCK_NAMES = {  # timm's name inside a block: ours
+    "norm1": "norm1",
+    "attn.qkv": "attention.qkv",
+    "attn.proj": "attention.projection",
+    "ls1.gamma": "scale1.factor",
+    "norm2": "norm2",
+    "mlp.fc1": "mlp.inner",
+    "mlp.fc2": "mlp.outer",
+    "ls2.gamma": "scale2.factor",
+}
+VIT_NAME = re.compile(
+    r"cls_token|pos_embed|patch_embed\.proj\.(weight|bias)|(norm|head)\.(weight|bias)"
+    r"|blocks\.\d+\.((norm1|attn\.qkv|attn\.proj|norm2|mlp\.fc1|mlp\.fc2)\.(weight|bias)|ls[12]\.gamma)")
+
+
+def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], heads: int | None = None,
+              mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> SpitModel:
+    """A ViT checkpoint in timm's names as our model, with equal logits, in evaluation mode.
+
+    Prop. 1 with c = 1: on square patches of the checkpoint's own size φ's bilinear sampling is the
+    identity, and its position histogram, empirical (σ = 0) with as many bins as the position grid has
+    cells, is one-hot. So ``γ = [L, Q]`` with L the patch embedding and Q the position embedding, and
+    the class token is ``cls_token + pos_embed[0]``.
+
+    Args:
+        source: a state dict, a timm module, or the path of a ``.safetensors`` or ``.pth`` file (the
+            latter is read with ``weights_only=True``: nothing is unpickled).
+        heads: attention heads; the module's, or one for each 64 columns, unless told.
+        mean, std: of the colours that the checkpoint was trained with; the module's
+            ``pretrained_cfg``, or ImageNet's, unless told. Others than ImageNet's are folded into γ,
+            which is exact wherever patches lie whole inside the image.
+
+    Raises:
+        TypeError: source is none of these.
+        WeightsError: the file cannot be read, or the checkpoint is another architecture than the plain
+            ViT with a class token; the names that tell are in the message.
+    """
+    tensors = _tensors(source)
+    if isinstance(source, nn.Module):
+        heads = heads or _module_heads(source)
+        described: Any = getattr(source, "pretrained_cfg", None) or {}
+        mean, std = mean or described.get("mean"), std or described.get("std")
+        _refuse_module(source)
+    _refuse_variants(tensors)
+    config = _config(tensors, heads)
+    tensors = _rename(tensors, tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD))
+    return Checkpoint("timm checkpoint", config, tensors).build().eval()
+
+
+def _tensors(source: object) -> dict[str, Tensor]:
+    if isinstance(source, nn.Module):
+        return dict(source.state_dict())
+    path = Path(source) if isinstance(source, str | PathLike) else None
+    if path is not None:
+        source = _read(path)
+    for wrapper in ("model", "state_dict"):  # as training scripts save them
+        if isinstance(source, Mapping) and isinstance(source.get(wrapper), Mapping):
+            source = source[wrapper]
+    if not isinstance(source, Mapping) or not all(isinstance(value, Tensor) for value in source.values()):
+        if path is not None:
+            raise WeightsError(f"{path} does not hold a state dict of tensors alone; save model.state_dict()")
+        raise TypeError(f"expected a state dict, a timm module or a path, got {type(source).__name__}")
+    return {str(name): tensor for name, tensor in source.items()}
+
+
+def _read(path: Path) -> object:
+    try:
+        if path.suffix == ".safetensors":
+            return safetensors.torch.load_file(path)
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise WeightsError(f"no file {path}; expected a .safetensors or .pth file of a ViT in timm's names") from error
+    except Exception as error:  # a damaged pickle stops torch's reader with almost any exception
+        reason = str(error).strip().partition("\n")[0]
+        raise WeightsError(f"{path} is not a file of tensors alone: {reason}") from error
+
+
+def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
+    foreign = [name for name in tensors if not VIT_NAME.fullmatch(name)]
+    missing = [name for name in ("cls_token", "pos_embed", "patch_embed.proj.weight", "norm.weight",
+                                 "blocks.0.attn.qkv.weight", "blocks.0.mlp.fc1.weight") if name not in tensors]
+    if foreign or missing:
+        said = [f"it has {', '.join(foreign[:4])}" + (f" and {len(foreign) - 4} more" if len(foreign) > 4 else "")]
+        said = said if foreign else []
+        said += [f"it lacks {', '.join(missing)}"] if missing else []
+        raise WeightsError(f"expected a plain ViT with a class token in timm's names, but {'; '.join(said)}; "
+                           "distilled, register, mean-pooled, rotary and gated variants are not supported")
+    kernel = tuple(tensors["patch_embed.proj.weight"].shape)
+    if len(kernel) != 4 or kernel[2] != kernel[3]:
+        raise WeightsError(f"expected square patches, got patch_embed.proj.weight of shape {kernel}")
+    if kernel[1] != 3:
+        raise WeightsError(f"expected a checkpoint for 3 colours, got patch_embed.proj.weight of shape {kernel}")
+    cells = tensors["pos_embed"].shape[-2] - _position_of_class(tensors)
+    if math.isqrt(cells) ** 2 != cells:
+        raise WeightsError(f"expected a square grid of positions, got pos_embed of shape "
+                           f"{tuple(tensors['pos_embed'].shape)}; resample it to a square first")
+
+
+def _refuse_module(module: nn.Module) -> None:
+    """What a state dict does not tell."""
+    pool, eps = getattr(module, "global_pool", "token"), getattr(getattr(module, "norm", None), "eps", 1e-6)
+    if pool not in ("token", "", None) or eps != 1e-6:
+        raise WeightsError(f"expected a ViT that reads its class token after a LayerNorm with eps 1e-06, "
+                           f"got global_pool={pool!r} and eps {eps}")
+
+
+def _position_of_class(tensors: Mapping[str, Tensor]) -> int:
+    """1 where pos_embed begins with the class token's position, 0 where it has none (DeiT III)."""
+    rows = tensors["pos_embed"].shape[-2]
+    return 0 if math.isqrt(rows) ** 2 == rows and rows > 1 else 1
+
+
+def _module_heads(module: nn.Module) -> int | None:
+    for part in module.modules():
+        heads = getattr(part, "num_heads", None)
+        if isinstance(heads, int):
+            return heads
+    return None
+
+
+def _config(tensors: Mapping[str, Tensor], heads: int | None) -> ModelConfig:
+    width, channels, patch, _ = tensors["patch_embed.proj.weight"].shape
+    hidden = len(tensors["blocks.0.mlp.fc1.weight"])
+    if heads is None and width % 64:
+        raise WeightsError(f"the width {width} does not tell the number of heads; give from_timm(..., heads=)")
+    return ModelConfig(
+        tokenizer="patch",
+        tokenizer_options={"size": patch},
+        channels=channels,
+        resolution=patch,
+        position_bins=math.isqrt(tensors["pos_embed"].shape[-2] - _position_of_class(tensors)),
+        position_sigma=0.0,
+        gradients=False,
+        normalization="imagenet",
+        width=width,
+        depth=1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("blocks.")),
+        heads=heads or width // 64,
+        mlp_ratio=hidden / width,
+        qkv_bias="blocks.0.attn.qkv.bias" in tensors,
+        layer_scale=1e-5 if "blocks.0.ls1.gamma" in tensors else None,
+        num_classes=len(tensors["head.weight"]) if "head.weight" in tensors else 0,
+    )
+
+
+def _rename(tensors: Mapping[str, Tensor], mean: tuple[float, ...], std: tuple[float, ...]) -> dict[str, Tensor]:
+    ours = {}
+    for name, tensor in tensors.items():
+        if name.startswith("blocks."):
+            _, index, inside = name.split(".", 2)
+            stem = inside if inside in BLOCK_NAMES else inside.rpartition(".")[0]
+            ours[f"backbone.blocks.{index}.{BLOCK_NAMES[stem]}{inside.removeprefix(stem)}"] = tensor
+        elif name.startswith("norm."):
+            ours[f"backbone.{name}"] = tensor
+        elif name.startswith("head."):
+            ours[name.replace("head.", "head.linear.")] = tensor
+    kernel = tensors["patch_embed.proj.weight"].float()  # (D, C, p, p)
+    bias = tensors.get("patch_embed.proj.bias", kernel.new_zeros(len(kernel))).float()
+    if (mean, std) != (IMAGENET_MEAN, IMAGENET_STD):
+        kernel, bias = _fold(kernel, bias, mean, std)
+    positions = tensors["pos_embed"].float().flatten(0, -2)  # (1 + bins², D)
+    class_token = tensors["cls_token"].float().flatten()
+    if _position_of_class(tensors):
+        class_token, positions = class_token + positions[0], positions[1:]
+    ours["embedder.projection.weight"] = torch.cat([kernel.flatten(1), positions.T], 1).contiguous()
+    ours["embedder.projection.bias"] = bias
+    ours["embedder.class_token"] = class_token
+    return ours
+
+
+def _fold(kernel: Tensor, bias: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+    """The kernel that answers to ImageNet-normalised colours as this one does to its own.
+
+    ``(x − m)/s = (z·s₀ + m₀ − m)/s`` for ``z = (x − m₀)/s₀``.
+    """
+    own_mean, own_std, base_mean, base_std = (
+        torch.tensor(values)[:, None, None] for values in (mean, std, IMAGENET_MEAN, IMAGENET_STD))
+    shift = (kernel * ((base_mean - own_mean) / own_std)).sum((1, 2, 3))
+    return kernel * (base_std / own_std), bias + shift

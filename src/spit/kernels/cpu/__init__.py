@@ -1,0 +1,20 @@
+"""The hot operations as numba loops: same names and answers as ``kernels.reference``."""
+
+from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
+from spit.kernels.cpu.preprocess import contrast, diffuse
+from spit.kernels.cpu.regions import region_boxes, region_sizes
+from spit.kernels.cpu.superpixels import superpixels
+from spit.kernels.cpu.voronoi import nearest_sites
+
+__all__ = [
+    "color_patches",
+    "contrast",
+    "diffuse",
+    "gradient_histogram",
+    "nearest_sites",
+    "position_histogram",
+    "region_boxes",
+    "region_sizes",
+    "scharr",
+    "superpixels",
+]

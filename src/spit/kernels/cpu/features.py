@@ -1,0 +1,317 @@
+"""φ in numba: the functions of ``reference.py`` under the same names, one image a thread."""
+
+from math import ceil, exp, floor, log, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from numba import njit
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from spit.kernels.cpu.threads import for_each_image
+
+Array = npt.NDArray[Any]
+
+RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is left out
+TABLE_STEPS = 2048  # entries a σ in the kernel's table: linear interpolation errs below 1/(8·2048²) = 3e-8
+LABEL_ERROR = "expected labels from 0 to below the number of regions that the offsets give their image"
+
+
+def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int) -> Tensor:
+    """The bounding box of each region at a fixed resolution, pixels of other regions set to 0 (§2.3)."""
+    patches: Tensor = _ColorPatches.apply(images, labels, offsets, boxes, resolution)  # type: ignore[no-untyped-call]
+    return patches
+
+
+def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+    """Joint histogram over the positions in each region (§2.3, positional encoding)."""
+    _, height, width = labels.shape
+    maps, starts = labels.contiguous().numpy(), offsets.tolist()
+    histogram = torch.empty(starts[-1], bins * bins)
+    out = histogram.numpy()
+    y_weights, y_first, y_last = _position_weights(height, max(height, width), bins, sigma)
+    x_weights, x_first, x_last = _position_weights(width, max(height, width), bins, sigma)
+    x_sums = np.zeros((width + 1, bins))
+    np.cumsum(x_weights, axis=0, out=x_sums[1:])
+
+    def one(b: int) -> None:
+        rows = out[starts[b] : starts[b + 1]]
+        _position_histogram(maps[b], y_weights, y_first, y_last, x_sums, x_first, x_last, rows)
+
+    for_each_image(one, len(maps))
+    return histogram
+
+
+def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+    """Joint histogram over the image gradients in each region (§2.3, texture features)."""
+    values, maps, starts = gradients.contiguous().numpy(), labels.contiguous().numpy(), offsets.tolist()
+    histogram = torch.empty(starts[-1], bins * bins)
+    out = histogram.numpy()
+    table = _gaussian_table()
+
+    def one(b: int) -> None:
+        rows = out[starts[b] : starts[b + 1]]
+        if sigma == 0:
+            _gradient_counts(values[b], maps[b], bins, rows)
+        else:
+            _gradient_histogram(values[b], maps[b], bins, sigma, table, rows)
+
+    for_each_image(one, len(maps))
+    return histogram
+
+
+def scharr(images: Tensor) -> Tensor:
+    """Scharr gradients of the grey image (§2.3, texture features)."""
+    pixels = images.contiguous().numpy()
+    gradients = images.new_empty(len(images), 2, *images.shape[2:])
+    out = gradients.numpy()
+    for_each_image(lambda b: _scharr(pixels[b], out[b]), len(images))
+    return gradients
+
+
+class _ColorPatches(torch.autograd.Function):
+    """The interpolation and its adjoint: each pixel feeds its own region's patch alone."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int
+    ) -> Tensor:
+        ctx.save_for_backward(labels, offsets, boxes)
+        ctx.shape, ctx.resolution = images.shape, resolution  # type: ignore[attr-defined]
+        pixels, maps = images.detach().contiguous().numpy(), labels.contiguous().numpy()
+        frames, starts = boxes.contiguous().numpy(), offsets.tolist()
+        patches = images.new_empty(len(boxes), images.shape[1], resolution, resolution)
+        out = patches.numpy()
+
+        def one(b: int) -> None:
+            rows = slice(starts[b], starts[b + 1])
+            _color_patches(pixels[b], maps[b], frames[rows], out[rows])
+
+        for_each_image(one, len(maps))
+        return patches
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+        labels, offsets, boxes = ctx.saved_tensors  # type: ignore[attr-defined]
+        maps, frames, starts = labels.contiguous().numpy(), boxes.contiguous().numpy(), offsets.tolist()
+        incoming = grad.contiguous().numpy()
+        images_grad = grad.new_zeros(ctx.shape)  # type: ignore[attr-defined]
+        out = images_grad.numpy()
+
+        def one(b: int) -> None:
+            rows = slice(starts[b], starts[b + 1])
+            _color_patches_adjoint(incoming[rows], maps[b], frames[rows], out[b])
+
+        for_each_image(one, len(maps))
+        return images_grad, None, None, None, None
+
+
+def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple[Array, Array, Array]:
+    """The kernel of each row (or column) at each bin, and its first and last bin that count."""
+    place = 2 * np.arange(size) + 1 - size + longest  # (y' + 1)·max(H, W)
+    if sigma == 0:
+        first = last = place * bins // (2 * longest)
+        return (first[:, None] == np.arange(bins)).astype(np.float64), first, last
+    centres = (2 * np.arange(bins) + 1) / bins - 1
+    distance = np.abs((place / longest - 1)[:, None] - centres) / sigma
+    weights = np.where(distance <= RADIUS, np.exp(-(distance**2) / 2), 0.0)
+    # A row between two bins that are both too far has none: first > last, and its loop is empty.
+    first = np.searchsorted(centres, place / longest - 1 - RADIUS * sigma)
+    last = np.searchsorted(centres, place / longest - 1 + RADIUS * sigma) - 1
+    return weights, first, last
+
+
+@njit(cache=True, nogil=True)
+def _position_histogram(
+    labels: Array, y_weights: Array, y_first: Array, y_last: Array, x_sums: Array, x_first: Array, x_last: Array,
+    out: Array,
+) -> None:
+    """Along a run of one label the x kernel sums to a difference of two prefix sums."""
+    height, width = labels.shape
+    bins = y_weights.shape[1]
+    count = len(out)
+    histogram = np.zeros((count, bins, bins))
+    sizes = np.zeros(count, np.int64)
+    for y in range(height):
+        start = 0
+        while start < width:
+            label = labels[y, start]
+            if label < 0 or label >= count:
+                raise ValueError(LABEL_ERROR)
+            end = start + 1
+            while end < width and labels[y, end] == label:
+                end += 1
+            sizes[label] += end - start
+            for kx in range(x_first[start], x_last[end - 1] + 1):
+                run = x_sums[end, kx] - x_sums[start, kx]
+                for ky in range(y_first[y], y_last[y] + 1):
+                    histogram[label, ky, kx] += y_weights[y, ky] * run
+            start = end
+    _divide(histogram, sizes, out)
+
+
+@njit(cache=True, nogil=True)
+def _gaussian_table() -> Array:
+    """exp(−d²/2) at d = i / TABLE_STEPS, up to the radius and one step beyond for the interpolation."""
+    size = int(RADIUS * TABLE_STEPS) + 3
+    table = np.empty(size)
+    for i in range(size):
+        table[i] = exp(-((i / TABLE_STEPS) ** 2) / 2)
+    return table
+
+
+@njit(cache=True, nogil=True)
+def _gradient_histogram(
+    gradients: Array, labels: Array, bins: int, sigma: float, table: Array, out: Array
+) -> None:
+    height, width = labels.shape
+    count = len(out)
+    histogram = np.zeros(count * bins * bins)
+    sizes = np.zeros(count, np.int64)
+    x_weights = np.empty(bins)
+    half = 0.5 * bins
+    reach = half * RADIUS * sigma  # in bins
+    steps = TABLE_STEPS / (half * sigma)  # table entries a bin
+    for y in range(height):
+        for x in range(width):
+            label = labels[y, x]
+            if label < 0 or label >= count:
+                raise ValueError(LABEL_ERROR)
+            sizes[label] += 1
+            y_place = (gradients[0, y, x] + 1.0) * half - 0.5  # in bins: bin k has its centre at k
+            x_place = (gradients[1, y, x] + 1.0) * half - 0.5
+            x_first = max(0, ceil(x_place - reach))
+            x_end = min(bins, floor(x_place + reach) + 1)
+            for kx in range(x_first, x_end):
+                x_weights[kx] = _look_up(table, abs(x_place - kx) * steps)
+            for ky in range(max(0, ceil(y_place - reach)), min(bins, floor(y_place + reach) + 1)):
+                y_weight = _look_up(table, abs(y_place - ky) * steps)
+                row = (label * bins + ky) * bins
+                for kx in range(x_first, x_end):
+                    histogram[row + kx] += y_weight * x_weights[kx]
+    _divide(histogram.reshape((count, bins, bins)), sizes, out)
+
+
+@njit(cache=True, nogil=True)
+def _look_up(table: Array, place: float) -> Any:
+    i = int(place)
+    return table[i] + (place - i) * (table[i + 1] - table[i])
+
+
+@njit(cache=True, nogil=True)
+def _gradient_counts(gradients: Array, labels: Array, bins: int, out: Array) -> None:
+    height, width = labels.shape
+    count = len(out)
+    histogram = np.zeros((count, bins, bins))
+    sizes = np.zeros(count, np.int64)
+    for y in range(height):
+        for x in range(width):
+            label = labels[y, x]
+            if label < 0 or label >= count:
+                raise ValueError(LABEL_ERROR)
+            sizes[label] += 1
+            ky = min(max(floor((gradients[0, y, x] + 1.0) * (bins / 2)), 0), bins - 1)
+            kx = min(max(floor((gradients[1, y, x] + 1.0) * (bins / 2)), 0), bins - 1)
+            histogram[label, ky, kx] += 1
+    _divide(histogram, sizes, out)
+
+
+@njit(cache=True, nogil=True)
+def _divide(histogram: Array, sizes: Array, out: Array) -> None:
+    count, bins, _ = histogram.shape
+    for n in range(count):
+        size = max(sizes[n], 1)
+        for ky in range(bins):
+            for kx in range(bins):
+                out[n, ky * bins + kx] = histogram[n, ky, kx] / size
+
+
+@njit(cache=True, nogil=True)
+def _taps(start: int, end: int, limit: int, places: Array, weights: Array) -> None:
+    """The two pixels between which each sample lies and their weights, 0 beyond the image.
+
+    In integers: 2K times the sample's place is (2i + 1)(end − start) − K.
+    """
+    resolution = len(places)
+    for i in range(resolution):
+        place = max((2 * i + 1) * (end - start) - resolution, 0)
+        low = place // (2 * resolution)
+        high = min(low + 1, end - start - 1)
+        weight = (place % (2 * resolution)) / (2 * resolution)
+        low, high = low + start, high + start
+        places[i, 0], weights[i, 0] = low, 1 - weight
+        places[i, 1], weights[i, 1] = high, weight
+        for tap in range(2):
+            if places[i, tap] < 0 or places[i, tap] >= limit:
+                places[i, tap], weights[i, tap] = 0, 0
+
+
+@njit(cache=True, nogil=True)
+def _color_patches(image: Array, labels: Array, boxes: Array, out: Array) -> None:
+    count, channels, resolution, _ = out.shape
+    height, width = labels.shape
+    ys, xs = np.empty((resolution, 2), np.int64), np.empty((resolution, 2), np.int64)
+    y_weights, x_weights = np.empty((resolution, 2)), np.empty((resolution, 2))
+    for n in range(count):
+        _taps(boxes[n, 0], boxes[n, 2], height, ys, y_weights)
+        _taps(boxes[n, 1], boxes[n, 3], width, xs, x_weights)
+        for i in range(resolution):
+            top, bottom = ys[i, 0], ys[i, 1]
+            for j in range(resolution):
+                left, right = xs[j, 0], xs[j, 1]
+                a = y_weights[i, 0] * x_weights[j, 0] if labels[top, left] == n else 0.0
+                b = y_weights[i, 0] * x_weights[j, 1] if labels[top, right] == n else 0.0
+                c = y_weights[i, 1] * x_weights[j, 0] if labels[bottom, left] == n else 0.0
+                d = y_weights[i, 1] * x_weights[j, 1] if labels[bottom, right] == n else 0.0
+                for channel in range(channels):
+                    out[n, channel, i, j] = (
+                        a * image[channel, top, left]
+                        + b * image[channel, top, right]
+                        + c * image[channel, bottom, left]
+                        + d * image[channel, bottom, right]
+                    )
+
+
+@njit(cache=True, nogil=True)
+def _color_patches_adjoint(grad: Array, labels: Array, boxes: Array, out: Array) -> None:
+    count, channels, resolution, _ = grad.shape
+    height, width = labels.shape
+    ys, xs = np.empty((resolution, 2), np.int64), np.empty((resolution, 2), np.int64)
+    y_weights, x_weights = np.empty((resolution, 2)), np.empty((resolution, 2))
+    for n in range(count):
+        _taps(boxes[n, 0], boxes[n, 2], height, ys, y_weights)
+        _taps(boxes[n, 1], boxes[n, 3], width, xs, x_weights)
+        for i in range(resolution):
+            for j in range(resolution):
+                for p in range(2):
+                    for q in range(2):
+                        y, x = ys[i, p], xs[j, q]
+                        weight = y_weights[i, p] * x_weights[j, q]
+                        if weight != 0 and labels[y, x] == n:
+                            for channel in range(channels):
+                                out[channel, y, x] += weight * grad[n, channel, i, j]
+
+
+@njit(cache=True, nogil=True)
+def _scharr(image: Array, out: Array) -> None:
+    channels, height, width = image.shape
+    grey = np.zeros((height, width), image.dtype)
+    for channel in range(channels):
+        for y in range(height):
+            for x in range(width):
+                grey[y, x] += image[channel, y, x]
+    for y in range(height):
+        above, below = max(y - 1, 0), min(y + 1, height - 1)
+        for x in range(width):
+            left, right = max(x - 1, 0), min(x + 1, width - 1)
+            dy = 3.0 * (grey[below, left] - grey[above, left])
+            dy += 10.0 * (grey[below, x] - grey[above, x])
+            dy += 3.0 * (grey[below, right] - grey[above, right])
+            dx = 3.0 * (grey[above, right] - grey[above, left])
+            dx += 10.0 * (grey[y, right] - grey[y, left])
+            dx += 3.0 * (grey[below, right] - grey[below, left])
+            out[0, y, x] = dy / (16 * channels)
+            out[1, y, x] = dx / (16 * channels)

@@ -1,0 +1,124 @@
+"""Voronoi cells by nearest site, searched in rings of buckets."""
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from spit.kernels.cpu.threads import for_each_image
+
+
+def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
+    """See :func:`spit.kernels.reference.nearest_sites`."""
+    labels = torch.empty(len(sites), height, width, dtype=torch.int32)
+    points, out = sites.contiguous().numpy(), labels.numpy()
+
+    def cells(b: int) -> None:
+        _nearest(points[b], out[b])
+        _settle(points[b], out[b])
+
+    for_each_image(cells, len(sites))
+    return labels
+
+
+@njit(cache=True, nogil=True)
+def _nearest(sites, labels):
+    height, width = labels.shape
+    count = len(sites)
+    side = max(int(np.sqrt(height * width / count)), 1)
+    rows, columns = (height + side - 1) // side, (width + side - 1) // side
+    start = np.zeros(rows * columns + 1, np.int64)
+    for n in range(count):
+        start[sites[n, 0] // side * columns + sites[n, 1] // side + 1] += 1
+    for i in range(rows * columns):
+        start[i + 1] += start[i]
+    filled = start[:-1].copy()
+    members = np.empty(count, np.int32)
+    for n in range(count):
+        bucket = sites[n, 0] // side * columns + sites[n, 1] // side
+        members[filled[bucket]] = n
+        filled[bucket] += 1
+    for y in range(height):
+        row = y // side
+        for x in range(width):
+            column = x // side
+            best = np.int64(height + width) ** 2
+            label = count
+            ring = 0
+            while True:
+                for i in range(max(row - ring, 0), min(row + ring, rows - 1) + 1):
+                    inner = abs(i - row) < ring
+                    for j in range(max(column - ring, 0), min(column + ring, columns - 1) + 1):
+                        if inner and abs(j - column) < ring:
+                            continue
+                        for k in range(start[i * columns + j], start[i * columns + j + 1]):
+                            n = members[k]
+                            dy, dx = np.int64(y - sites[n, 0]), np.int64(x - sites[n, 1])
+                            distance = dy * dy + dx * dx
+                            if distance < best or (distance == best and n < label):
+                                best = distance
+                                label = n
+                # How near a site outside the searched square can be.
+                reach = min(min(y - (row - ring) * side + 1, (row + ring + 1) * side - y),
+                            min(x - (column - ring) * side + 1, (column + ring + 1) * side - x))
+                if best < reach * reach or ring > max(rows, columns):
+                    break
+                ring += 1
+            labels[y, x] = label
+
+
+@njit(cache=True, nogil=True)
+def _settle(sites, labels):
+    """Give what is cut off from its site to the nearest cell that touches it, layer by layer."""
+    height, width = labels.shape
+    pixels = height * width
+    flat = labels.reshape(pixels)
+    settled = np.zeros(pixels, np.bool_)
+    stack = np.empty(pixels, np.int32)
+    reached = 0
+    for n in range(len(sites)):
+        stack[0] = sites[n, 0] * width + sites[n, 1]
+        settled[stack[0]] = True
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            p = stack[depth]
+            reached += 1
+            for q in _neighbors(p, height, width):
+                if q >= 0 and not settled[q] and flat[q] == n:
+                    settled[q] = True
+                    stack[depth] = q
+                    depth += 1
+    if reached == pixels:
+        return
+    loose = np.flatnonzero(~settled)
+    while len(loose) > 0:
+        choice = np.full(len(loose), -1, np.int32)
+        for i in range(len(loose)):
+            p = loose[i]
+            y, x = p // width, p % width
+            best = np.int64(height + width) ** 2
+            for q in _neighbors(p, height, width):
+                if q >= 0 and settled[q]:
+                    n = flat[q]
+                    dy, dx = np.int64(y - sites[n, 0]), np.int64(x - sites[n, 1])
+                    distance = dy * dy + dx * dx
+                    if distance < best or (distance == best and n < choice[i]):
+                        best = distance
+                        choice[i] = n
+        for i in range(len(loose)):
+            if choice[i] >= 0:
+                flat[loose[i]] = choice[i]
+                settled[loose[i]] = True
+        loose = loose[choice < 0]
+
+
+@njit(cache=True, nogil=True)
+def _neighbors(p, height, width):
+    y, x = p // width, p % width
+    return (
+        p - width if y > 0 else -1,
+        p - 1 if x > 0 else -1,
+        p + 1 if x + 1 < width else -1,
+        p + width if y + 1 < height else -1,
+    )

@@ -1,0 +1,353 @@
+"""The definition of every hot operation, in plain torch, to be read beside the paper.
+
+Other backends are compiled versions of this file: same names, same partitions bit for bit. What
+makes that possible: features and region sums are integers, the curves of App. B are tables, and a
+weight is float32 made from + − × ÷ √ alone, one operation at a time in the order written here.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from spit.kernels.rules import SCALE, Rules
+
+Levels = list[tuple[Tensor, Tensor]]
+
+
+# --- τ: preprocessing (App. B) ----------------------------------------------------------------
+
+
+def contrast(images: Tensor, table: Tensor) -> Tensor:
+    """Look every 8-bit value up in its channel's curve.
+
+    Shape:
+        images ``(B, C, H, W)`` uint8, table ``(C, 256)`` int16, answer ``(B, C, H, W)`` int16.
+    """
+    channel = torch.arange(images.shape[1])[:, None, None]
+    return table[channel, images.long()]
+
+
+def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
+    """Perona–Malik diffusion: smooths inside regions, stops at edges (App. B).
+
+    One step moves ``γ g(Δ) Δ`` over every edge of the grid, ``g(Δ) = exp(−(Δ/κ)²)``, all edges at
+    once, and clips to [−1, 1]. The flux is a table over the integer difference Δ.
+
+    Shape:
+        features ``(B, C, H, W)`` int16, flux ``(4 · SCALE + 1,)`` int32 for Δ from −2·SCALE.
+    """
+    x = features.int()
+    for _ in range(steps):
+        south = flux[x.diff(dim=2) + 2 * SCALE]
+        east = flux[x.diff(dim=3) + 2 * SCALE]
+        x = x.clone()
+        x[:, :, :-1] += south
+        x[:, :, 1:] -= south
+        x[:, :, :, :-1] += east
+        x[:, :, :, 1:] -= east
+        x = x.clamp(-SCALE, SCALE)
+    return x.to(torch.int16)
+
+
+# --- τ: superpixels (§2.2) --------------------------------------------------------------------
+
+
+def superpixels(features: Tensor, rules: Rules) -> Levels:
+    """Hierarchical partitions by parallel edge contraction.
+
+    Level t maps the regions of π^(t) to those of π^(t+1); π^(0) has a region for each pixel. There
+    are ``rules.levels`` of them, then one for the final merge and one for the bound on the count
+    where these are asked for.
+
+    Shape:
+        features ``(B, C, H, W)`` int16; each level is ``(parents, counts)``: ``(ΣV,)`` int32 in
+        the numbering of each image, and ``(B,)`` int64.
+    """
+    images = [_contract_image(image, rules) for image in features]
+    return [(torch.cat(level), torch.tensor([int(parents.max()) + 1 for parents in level]))
+            for level in zip(*images, strict=True)]
+
+
+def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:
+    channels, height, width = features.shape
+    pixels = torch.arange(height * width).reshape(height, width)
+    edges = torch.cat([
+        torch.stack([pixels[:, :-1].flatten(), pixels[:, 1:].flatten()]),
+        torch.stack([pixels[:-1].flatten(), pixels[1:].flatten()]),
+    ], dim=1)  # (2, E): E^(0), the four-way adjacency
+    y, x = pixels // width, pixels % width
+    graph = _Graph(
+        edges=edges,
+        sums=features.reshape(channels, -1).T.long(),
+        sizes=torch.ones(height * width, dtype=torch.int64),
+        low=torch.stack([y.flatten(), x.flatten()], dim=1),
+        high=torch.stack([y.flatten(), x.flatten()], dim=1),
+    )
+    levels = []
+    for t in range(rules.levels):
+        # Density is the same for all pairs of pixels, and pixels have no self-loops (§2.2).
+        compactness, loops = (0.0, None) if t == 0 else (rules.compactness, _loop_weights(graph.sizes, rules))
+        _, chosen = _best_neighbors(graph, rules.similarity, compactness, loops)
+        levels.append(_components(chosen))
+        graph = graph.contract(levels[-1])
+    if rules.merge_threshold > 0:
+        levels.append(_merge_below(graph, rules.merge_threshold))
+        graph = graph.contract(levels[-1])
+    if rules.max_tokens is not None:
+        levels.append(_bound(graph, rules))
+    return [level.int() for level in levels]
+
+
+class _Graph:
+    """G^(t): regions with integer sums of their features, sizes and boxes; edges between neighbours."""
+
+    def __init__(self, edges: Tensor, sums: Tensor, sizes: Tensor, low: Tensor, high: Tensor) -> None:
+        self.edges = edges  # (2, E)
+        self.sums = sums  # (V, C)
+        self.sizes = sizes  # (V,)
+        self.low, self.high = low, high  # (V, 2): first and last row and column
+
+    def contract(self, parents: Tensor) -> "_Graph":
+        """Join the regions with one parent: π_v^(t+1) = ∪ π_u^(t)."""
+        count = int(parents.max()) + 1
+        edges = parents[self.edges]
+        sums = self.sums.new_zeros(count, self.sums.shape[1]).index_add_(0, parents, self.sums)
+        sizes = self.sizes.new_zeros(count).index_add_(0, parents, self.sizes)
+        rows = parents[:, None].expand(-1, 2)
+        low = self.low.new_zeros(count, 2).scatter_reduce_(0, rows, self.low, "amin", include_self=False)
+        high = self.high.new_zeros(count, 2).scatter_reduce_(0, rows, self.high, "amax", include_self=False)
+        return _Graph(edges[:, edges[0] != edges[1]], sums, sizes, low, high)
+
+    def means(self) -> Tensor:
+        """μ_ξ(v), in the units of [−1, 1], ``(V, C)`` float32."""
+        return self.sums.float() / (self.sizes * SCALE).float()[:, None]
+
+
+def _similarity(graph: _Graph, similarity: str) -> Tensor:
+    """sim(μ(u), μ(v)) for each edge. The cosine needs no mean: it is the same for sums."""
+    u, v = graph.edges
+    if similarity == "cosine":
+        sums = graph.sums.float()
+        norms = exact_sqrt(_running_sum(sums * sums))
+        unit = sums / torch.where(norms == 0, 1, norms)[:, None]
+        return _running_sum(unit[u] * unit[v])
+    means = graph.means()
+    gap = means[u] - means[v]
+    return -exact_sqrt(_running_sum(gap * gap))
+
+
+def exact_sqrt(x: Tensor) -> Tensor:
+    """The float32 nearest to √x. torch's own float32 root is one unit off for 1 value in 100 on some CPUs."""
+    return x.double().sqrt().float()
+
+
+def _running_sum(x: Tensor) -> Tensor:
+    """Sum over the last dimension from left to right, so that rounding has one order."""
+    total = x[..., 0]
+    for c in range(1, x.shape[-1]):
+        total = total + x[..., c]
+    return total
+
+
+def _loop_weights(sizes: Tensor, rules: Rules) -> Tensor | None:
+    """w(u, u) = (|π_u| − mean) / std of the sizes in this image, clipped.
+
+    Paper: no clip. A cosine never exceeds 1, so every region one deviation above the mean would
+    stay alone and level 4 would keep 1.8 times the paper's own count; the published code clips.
+    """
+    if rules.loop_clip is None:
+        return None
+    mean = int(sizes.sum()) / len(sizes)
+    variance = int((sizes * sizes).sum()) / len(sizes) - mean * mean
+    if variance <= 0:
+        return torch.zeros(len(sizes))
+    weights = (sizes.double() - rules.loop_mean * mean) / math.sqrt(variance)
+    return weights.clamp(-rules.loop_clip, rules.loop_clip).float()
+
+
+def _density(graph: _Graph, u: Tensor, v: Tensor) -> Tensor:
+    """δ_∞(u, v) = 4 (|π_u| + |π_v|) / per_∞(u, v)², the perimeter counted in pixels.
+
+    A self-loop counts its region once. Twice, as the formula reads for u = v, would make it denser
+    than any union, so that λ near 1 would stop every region from joining.
+    """
+    sides = torch.maximum(graph.high[u], graph.high[v]) - torch.minimum(graph.low[u], graph.low[v]) + 1
+    perimeter = 2 * (sides[:, 0] + sides[:, 1])
+    sizes = graph.sizes[u] + torch.where(u == v, 0, graph.sizes[v])
+    return (4 * sizes).float() / (perimeter * perimeter).float()
+
+
+def _best_neighbors(
+    graph: _Graph, similarity: str, compactness: float, loops: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Ê: the heaviest edge at each region, w(u, v; λ) = λ δ_∞(u, v) + (1 − λ) w(u, v).
+
+    Ties go to the neighbour with the smallest number. With that rule the choices form a forest
+    whose roots are self-loops or mutual pairs: on a longer cycle all weights would be equal, and
+    the region after the smallest one would have chosen the smallest one.
+    """
+    count = len(graph.sizes)
+    vertices = torch.arange(count)
+    u, v = graph.edges
+    weights = _similarity(graph, similarity)
+    if compactness > 0:
+        ratio = torch.tensor([compactness, 1 - compactness], dtype=torch.float32)
+        weights = ratio[0] * _density(graph, u, v) + ratio[1] * weights
+        if loops is not None:
+            loops = ratio[0] * _density(graph, vertices, vertices) + ratio[1] * loops
+    tails, heads, weights = torch.cat([u, v]), torch.cat([v, u]), weights.repeat(2)
+    if loops is not None:
+        tails, heads, weights = torch.cat([tails, vertices]), torch.cat([heads, vertices]), torch.cat([weights, loops])
+    best = torch.full((count,), -torch.inf).scatter_reduce_(0, tails, weights, "amax")
+    winners = weights == best[tails]
+    chosen = vertices.scatter_reduce(0, tails[winners], heads[winners], "amin", include_self=False)
+    return best, chosen
+
+
+def _break_pairs(chosen: Tensor) -> Tensor:
+    """Make the smaller of two regions that chose each other a root."""
+    vertices = torch.arange(len(chosen))
+    return torch.where((chosen[chosen] == vertices) & (vertices < chosen), vertices, chosen)
+
+
+def _components(chosen: Tensor) -> Tensor:
+    """Ê₊: follow the choices to their roots; roots are numbered in their own order."""
+    parents = _break_pairs(chosen)
+    while not torch.equal(parents, parents[parents]):
+        parents = parents[parents]
+    roots = parents == torch.arange(len(parents))
+    return (roots.cumsum(0) - 1)[parents]
+
+
+def _merge_below(graph: _Graph, threshold: float) -> Tensor:
+    """Final thresholding (App. B): join all neighbours whose means are closer than the threshold."""
+    u, v = graph.edges
+    means = graph.means()
+    gap = means[u] - means[v]
+    near = _running_sum(gap * gap) < torch.tensor(threshold * threshold, dtype=torch.float32)
+    u, v = u[near], v[near]
+    smallest = torch.arange(len(graph.sizes))
+    while True:
+        joined = smallest.scatter_reduce(0, u, smallest[v], "amin").scatter_reduce(0, v, smallest[u], "amin")
+        joined = joined[joined]
+        if torch.equal(joined, smallest):
+            return _components(joined)
+        smallest = joined
+
+
+def _bound(graph: _Graph, rules: Rules) -> Tensor:
+    """Join regions until at most ``max_tokens`` are left: levels without self-loops, the last cut short.
+
+    A level would join every region to its best neighbour. Of these choices, a forest, only the
+    heaviest are taken, as many as are needed; each takes away exactly one region.
+    """
+    parents = torch.arange(len(graph.sizes))
+    bound = rules.max_tokens or len(parents)
+    while len(graph.sizes) > bound:
+        weights, chosen = _best_neighbors(graph, rules.similarity, rules.compactness, None)
+        chosen = _break_pairs(chosen)
+        vertices = torch.arange(len(chosen))
+        children = vertices[chosen != vertices]
+        heaviest = weights[children].sort(descending=True, stable=True).indices
+        spared = children[heaviest[len(vertices) - bound :]]
+        chosen[spared] = spared
+        level = _components(chosen)
+        graph = graph.contract(level)
+        parents = level[parents]
+    return parents
+
+
+# --- τ: Voronoi cells --------------------------------------------------------------------------
+
+
+def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
+    """Label each pixel with its nearest site, ties to the smaller number, every cell 4-connected.
+
+    A thin cell can fall apart on the pixel grid. What is cut off from its site goes, from the rim
+    inwards, to the nearest of the sites whose cells touch it.
+
+    Shape:
+        sites ``(B, N, 2)`` int32, distinct pixels (y, x) within an image; answer ``(B, H, W)`` int32.
+    """
+    return torch.stack([_cells(image_sites.long(), height, width) for image_sites in sites]).int()
+
+
+def _cells(sites: Tensor, height: int, width: int) -> Tensor:
+    y, x = torch.arange(height)[:, None], torch.arange(width)
+
+    def distance(labels: Tensor) -> Tensor:
+        return (y - sites[labels, 0]) ** 2 + (x - sites[labels, 1]) ** 2
+
+    labels = torch.zeros(height, width, dtype=torch.int64)
+    for n in range(1, len(sites)):
+        candidate = torch.full_like(labels, n)
+        labels = torch.where(distance(candidate) < distance(labels), candidate, labels)
+    settled = torch.zeros_like(labels, dtype=torch.bool)
+    settled[sites[:, 0], sites[:, 1]] = True
+    while True:
+        grown = settled.clone()
+        for here, there in _NEIGHBORS:
+            grown[here] |= settled[there] & (labels[here] == labels[there])
+        if torch.equal(grown, settled):
+            break
+        settled = grown
+    far = (height + width) ** 2
+    while not settled.all():
+        best = torch.full_like(labels, far)
+        choice = labels.clone()
+        for here, there in _NEIGHBORS:
+            offer = labels[there]
+            cost = torch.full_like(labels, far)
+            candidate = choice.clone()
+            candidate[here] = offer
+            cost[here] = torch.where(settled[there], distance(candidate)[here], far)
+            closer = (cost < best) | ((cost == best) & (candidate < choice) & (cost < far))
+            best, choice = torch.where(closer, cost, best), torch.where(closer, candidate, choice)
+        reached = ~settled & (best < far)
+        labels, settled = torch.where(reached, choice, labels), settled | reached
+    return labels
+
+
+_ALL = slice(None)
+_NEIGHBORS = (
+    ((slice(1, None), _ALL), (slice(None, -1), _ALL)),  # north
+    ((_ALL, slice(1, None)), (_ALL, slice(None, -1))),  # west
+    ((_ALL, slice(None, -1)), (_ALL, slice(1, None))),  # east
+    ((slice(None, -1), _ALL), (slice(1, None), _ALL)),  # south
+)
+
+
+# --- regions -----------------------------------------------------------------------------------
+
+
+def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
+    """Pixels in each region.
+
+    Shape:
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN,)`` int64.
+    """
+    packed = labels + offsets[:-1, None, None]
+    return torch.bincount(packed.flatten(), minlength=int(offsets[-1]))
+
+
+def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
+    """The smallest box ``(y0, x0, y1, x1)`` around each region, the ends exclusive.
+
+    Shape:
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN, 4)`` int32.
+    """
+    _, height, width = labels.shape
+    packed = (labels + offsets[:-1, None, None]).flatten()
+    y = torch.arange(height)[:, None].expand_as(labels).flatten()
+    x = torch.arange(width).expand_as(labels).flatten()
+    corner = packed.new_zeros(int(offsets[-1]))
+    return torch.stack([
+        corner.scatter_reduce(0, packed, y, "amin", include_self=False),
+        corner.scatter_reduce(0, packed, x, "amin", include_self=False),
+        corner.scatter_reduce(0, packed, y + 1, "amax", include_self=False),
+        corner.scatter_reduce(0, packed, x + 1, "amax", include_self=False),
+    ], dim=1).int()
+
+
+from spit.kernels.reference_phi import color_patches, gradient_histogram, position_histogram, scharr  # noqa: E402, F401

@@ -1,0 +1,194 @@
+"""Partition and Hierarchy: what a tokenizer τ says of an image (§2.2)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spit import kernels
+from spit.tokens import cat_offsets, offsets_of
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Every pixel of every image in exactly one region.
+
+    Regions of one image are numbered ``0 … N − 1``; packed over the batch, region v of image b is
+    row ``offsets[b] + v`` of :meth:`sizes`, :meth:`boxes` and of the tokens made from it.
+
+    Attributes:
+        blocks: label maps of runs of images of one size.
+        offsets: where each image's regions begin in packed order.
+        frames: boxes that φ samples instead of the tight ones (square patches keep their full
+            square where the image ends inside it, App. A).
+
+    Shape:
+        blocks ``(b, H, W)`` int32 each, offsets ``(B + 1,)`` int64, frames ``(ΣN, 4)`` int32.
+    """
+
+    blocks: tuple[Tensor, ...]
+    offsets: Tensor
+    frames: Tensor | None = None
+
+    @staticmethod
+    def of(labels: Tensor, counts: Tensor, frames: Tensor | None = None) -> "Partition":
+        """The partition of a batch of one size, from ``(B, H, W)`` labels and ``(B,)`` counts."""
+        return Partition((labels,), offsets_of(counts.to(torch.int64)), frames)
+
+    @property
+    def labels(self) -> Tensor | tuple[Tensor, ...]:
+        """``(B, H, W)`` int32, or one ``(H, W)`` map an image where sizes differ."""
+        if len(self.blocks) == 1:
+            return self.blocks[0]
+        return tuple(labels for block in self.blocks for labels in block)
+
+    @property
+    def counts(self) -> Tensor:
+        """Regions in each image, ``(B,)``."""
+        return self.offsets.diff()
+
+    def packed_blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each block's labels with the offsets of its own images, from 0."""
+        first = 0
+        for block in self.blocks:
+            offsets = self.offsets[first : first + len(block) + 1]
+            yield block, offsets - offsets[0]
+            first += len(block)
+
+    def sizes(self) -> Tensor:
+        """Pixels in each region, ``(ΣN,)`` int64."""
+        return torch.cat([kernels.region_sizes(*packed) for packed in self.packed_blocks()])
+
+    def boxes(self) -> Tensor:
+        """Bounding boxes ``(y0, x0, y1, x1)``, the ends exclusive, ``(ΣN, 4)`` int32."""
+        return torch.cat([kernels.region_boxes(*packed) for packed in self.packed_blocks()])
+
+    def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Give each pixel its region's value, without interpolation.
+
+        Shape:
+            values ``(ΣN, ...)``; the answer is ``(B, H, W, ...)``, or one ``(H, W, ...)`` an image
+            where sizes differ.
+        """
+        total = int(self.offsets[-1])
+        if len(values) != total:
+            raise ValueError(f"expected one value for each of the {total} regions, got shape {tuple(values.shape)}")
+        painted = []
+        first = 0
+        for block in self.blocks:
+            starts = self.offsets[first : first + len(block), None, None]
+            painted.append(values[block + starts])
+            first += len(block)
+        return painted[0] if len(painted) == 1 else tuple(image for block in painted for image in block)
+
+    def boundaries(self) -> Tensor | tuple[Tensor, ...]:
+        """Pixels with a south or east neighbour in another region, ``(B, H, W)`` bool."""
+        maps = []
+        for block in self.blocks:
+            edge = torch.zeros_like(block, dtype=torch.bool)
+            edge[:, :-1] |= block[:, :-1] != block[:, 1:]
+            edge[:, :, :-1] |= block[:, :, :-1] != block[:, :, 1:]
+            maps.append(edge)
+        return maps[0] if len(maps) == 1 else tuple(image for block in maps for image in block)
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        first = 0
+        for block in self.blocks:
+            yield first, first + len(block)
+            first += len(block)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> "Partition":
+        """The partition of one image, as a batch of one."""
+        index = range(len(self))[index]
+        rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        frames = None if self.frames is None else self.frames[rows]
+        for block, (first, last) in zip(self.blocks, self._spans(), strict=True):
+            if index < last:
+                return Partition((block[index - first, None],), self.offsets[index : index + 2] - rows.start, frames)
+        raise IndexError(index)
+
+    @staticmethod
+    def cat(parts: Sequence["Partition"]) -> "Partition":
+        """The images of several partitions one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        frames = [part.frames for part in parts if part.frames is not None]
+        return Partition(
+            tuple(block for part in parts for block in part.blocks),
+            cat_offsets([part.offsets for part in parts]),
+            torch.cat(frames) if len(frames) == len(parts) else None,
+        )
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Nested partitions ``π^(0) ⊑ π^(1) ⊑ … ⊑ π^(T)`` (§2.2).
+
+    ``hier[t]`` is π^(t); ``hier[0]`` has a region for each pixel and ``hier[-1]`` is the coarsest.
+
+    Attributes:
+        shapes: ``(b, H, W)`` of each run of images of one size.
+        parents: ``parents[t]`` maps each region of π^(t) to its region of π^(t+1), in the numbering
+            of its image.
+        offsets: ``offsets[t]`` are the offsets of π^(t).
+
+    Shape:
+        parents[t] ``(ΣN^(t),)`` int32, offsets[t] ``(B + 1,)`` int64.
+    """
+
+    shapes: tuple[tuple[int, int, int], ...]
+    parents: tuple[Tensor, ...]
+    offsets: tuple[Tensor, ...]
+
+    @staticmethod
+    def of(batch: int, height: int, width: int, levels: Sequence[tuple[Tensor, Tensor]]) -> "Hierarchy":
+        """The hierarchy of a batch of one size, from the parents and counts of every level."""
+        pixels = torch.full((batch,), height * width, device=levels[0][0].device)
+        offsets = [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
+        return Hierarchy(((batch, height, width),), tuple(parents for parents, _ in levels), tuple(offsets))
+
+    @property
+    def counts(self) -> Tensor:
+        """Regions of each image at each level, ``(T + 1, B)``."""
+        return torch.stack([offsets.diff() for offsets in self.offsets])
+
+    def __getitem__(self, level: int) -> Partition:
+        level = range(len(self))[level]
+        if level == 0:
+            pixels = self.offsets[0].diff().tolist()
+            labels = torch.cat([torch.arange(count, dtype=torch.int32, device=self.offsets[0].device)
+                                for count in pixels])
+        else:
+            labels = self.parents[level - 1]
+        # From the coarse end: only the last step is as long as the image.
+        for t in range(level - 2, -1, -1):
+            labels = labels[self.parents[t] + self._starts(t)]
+        blocks = labels.split([b * h * w for b, h, w in self.shapes])
+        return Partition(tuple(block.view(shape) for block, shape in zip(blocks, self.shapes, strict=True)),
+                         self.offsets[level])
+
+    def _starts(self, level: int) -> Tensor | int:
+        """For each region of π^(level), where its image's regions of π^(level+1) begin in packed order."""
+        if len(self.offsets[0]) == 2:
+            return 0
+        return self.offsets[level + 1][:-1].repeat_interleave(
+            self.offsets[level].diff(), output_size=len(self.parents[level]))
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (self[level] for level in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.parents) + 1
+
+    @staticmethod
+    def cat(parts: Sequence["Hierarchy"]) -> "Hierarchy":
+        """The images of several hierarchies of as many levels, one after another."""
+        return Hierarchy(
+            tuple(shape for part in parts for shape in part.shapes),
+            tuple(torch.cat(level) for level in zip(*(part.parents for part in parts), strict=True)),
+            tuple(cat_offsets(level) for level in zip(*(part.offsets for part in parts), strict=True)),
+        )

@@ -1,0 +1,38 @@
+"""Square patches: the canonical ViT tokenizer τ* (App. A)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spit.partition import Partition
+from spit.tokenizers.base import Tokenizer
+
+
+@dataclass(frozen=True)
+class PatchTokenizer(Tokenizer):
+    """Squares of ``size`` pixels, ⌈H/ρ⌉ · ⌈W/ρ⌉ of them.
+
+    Where the image ends inside a square, the partition has the pixels that exist and its frame is
+    still the whole square, so that φ sees the zero padding of App. A.
+    """
+
+    size: int = 16
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"expected a patch size of at least 1 pixel, got {self.size}")
+
+    def partition(self, block: Tensor) -> Partition:
+        batch, _, height, width = block.shape
+        rows, columns = -(-height // self.size), -(-width // self.size)
+        row = torch.arange(height, device=block.device, dtype=torch.int32) // self.size
+        column = torch.arange(width, device=block.device, dtype=torch.int32) // self.size
+        labels = row[:, None] * columns + column  # (H, W)
+        corner = torch.cartesian_prod(
+            torch.arange(rows, device=block.device, dtype=torch.int32),
+            torch.arange(columns, device=block.device, dtype=torch.int32),
+        ) * self.size  # (N, 2)
+        frames = torch.cat([corner, corner + self.size], dim=1)
+        counts = torch.full((batch,), rows * columns, device=block.device)
+        return Partition.of(labels.repeat(batch, 1, 1), counts, frames.repeat(batch, 1))

@@ -1,0 +1,106 @@
+"""The features superpixels are made from (App. B): contrast, then anisotropic diffusion.
+
+They are integers, ±SCALE for ±1, made from 8-bit pixels by tables and integer arithmetic, so that
+every device computes the same ones. φ uses the contrast too, but never the diffusion.
+"""
+
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from spit import kernels
+from spit.features.color import contrast as contrast_curve
+from spit.images import quantize
+from spit.kernels import SCALE
+from spit.kernels.reference import exact_sqrt
+
+DIFFUSION_STEPS = 4
+CONDUCTION = 0.1
+STEP_SIZE = 0.5
+
+Features = Literal["paper", "published"]
+
+
+def superpixel_features(block: Tensor, features: Features) -> Tensor:
+    """What the superpixel tokenizer compares.
+
+    ``"paper"``: the contrast-adjusted channels, diffused. ``"published"``: what the authors' code
+    has, four channels: saturated YCbCr with arcsinh contrast, diffused, and the gradient's magnitude.
+    A grey image counts as an RGB image with three equal channels.
+
+    Shape:
+        ``(B, C, H, W)`` image to ``(B, C', H, W)`` int16.
+    """
+    pixels = quantize(block)
+    if pixels.shape[1] == 1:
+        pixels = pixels.expand(-1, 3, -1, -1)
+    elif features == "published" and pixels.shape[1] != 3:
+        raise ValueError(f"features='published' needs images with 1 or 3 channels, got {pixels.shape[1]}; "
+                         "features='paper' takes any number")
+    device = pixels.device
+    adjusted = kernels.contrast(pixels, _contrast_table(pixels.shape[1]).to(device))
+    flux = _flux_table().to(device)
+    if features == "paper":
+        return kernels.diffuse(adjusted, flux, DIFFUSION_STEPS)
+    return torch.cat([kernels.diffuse(_saturated_ycbcr(adjusted), flux, DIFFUSION_STEPS), _edges(pixels)], dim=1)
+
+
+@lru_cache(maxsize=8)
+def _contrast_table(channels: int) -> Tensor:
+    """The contrast curve of each channel at the 256 values it can meet."""
+    values = torch.arange(256, dtype=torch.float64) / 255
+    return _fixed_point(contrast_curve(values.expand(1, channels, 1, 256))[0, :, 0])
+
+
+@lru_cache(maxsize=1)
+def _flux_table() -> Tensor:
+    """γ · exp(−(Δ/κ)²) · Δ for every difference Δ from −2 to 2."""
+    difference = torch.arange(-2 * SCALE, 2 * SCALE + 1, dtype=torch.float64) / SCALE
+    flux = STEP_SIZE * torch.exp(-((difference / CONDUCTION) ** 2)) * difference
+    return (flux * SCALE).round().int()
+
+
+def _saturated_ycbcr(adjusted: Tensor) -> Tensor:
+    """Luma, and the chroma after saturation is pushed by e around the luma; then arcsinh contrast."""
+    red, green, blue = adjusted.int().unbind(1)
+    luma = _rounded_quotient(299 * red + 587 * green + 114 * blue, 1000)
+    push = 2.718
+    # Cb = (B − Y) / (2 − 2·0.114) and Cr = (R − Y) / (2 − 2·0.299), with twelve fractional bits.
+    blueness = _rounded_quotient(round(push * 4096 / 1.772) * (blue - luma), 4096)
+    redness = _rounded_quotient(round(push * 4096 / 1.402) * (red - luma), 4096)
+    ycbcr = torch.stack([luma, blueness, redness], dim=1).clamp(-SCALE, SCALE)
+    return _arcsinh_table(10.0, SCALE).to(adjusted.device)[(ycbcr + SCALE).long()]
+
+
+def _edges(pixels: Tensor) -> Tensor:
+    """Scharr magnitude of the grey image with arcsinh contrast, mapped to [−1, 1]."""
+    grey = pixels.int().sum(1, keepdim=True)
+    height, width = grey.shape[-2:]
+    rows = torch.arange(-1, height + 1, device=grey.device).clamp(0, height - 1)
+    columns = torch.arange(-1, width + 1, device=grey.device).clamp(0, width - 1)
+    padded = grey[:, :, rows][:, :, :, columns]
+    smooth_x = 3 * padded[..., :-2] + 10 * padded[..., 1:-1] + 3 * padded[..., 2:]
+    smooth_y = 3 * padded[..., :-2, :] + 10 * padded[..., 1:-1, :] + 3 * padded[..., 2:, :]
+    dy = smooth_x[..., 2:, :] - smooth_x[..., :-2, :]
+    dx = smooth_y[..., 2:] - smooth_y[..., :-2]
+    magnitude = exact_sqrt((dy * dy + dx * dx).float()).int()
+    largest = 16 * 3 * 255
+    curve = _arcsinh_table(27.8, largest)[largest:]  # magnitudes are not negative
+    return (2 * curve - SCALE).to(grey.device)[magnitude.clamp(max=largest).long()]
+
+
+@lru_cache(maxsize=4)
+def _arcsinh_table(factor: float, largest: int) -> Tensor:
+    """asinh(λx) / asinh(λ) for x = −1 … 1 in steps of 1/largest."""
+    x = torch.arange(-largest, largest + 1, dtype=torch.float64) / largest
+    return _fixed_point(torch.asinh(factor * x) / torch.asinh(torch.tensor(factor, dtype=torch.float64)))
+
+
+def _fixed_point(x: Tensor) -> Tensor:
+    return (x * SCALE).round().to(torch.int16)
+
+
+def _rounded_quotient(numerator: Tensor, denominator: int) -> Tensor:
+    return torch.div(numerator + denominator // 2, denominator, rounding_mode="floor")

@@ -1,0 +1,219 @@
+"""Weights on disk: safetensors beside a config that names them and their hash.
+
+``config.json`` holds the model's config, the name of the weights file and its SHA-256. The weights
+file is named by its content, so a save never touches the weights that the present config names:
+whatever moment a save is cut off, the folder holds the old model whole or the new one.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from spit.config import ModelConfig
+from spit.errors import MissingExtra, WeightsError
+from spit.model import TOKENIZER_NAMES, SpitModel
+
+CONFIG = "config.json"
+FORMAT = 1
+TEMPORARY = ".spit-saving"  # always the same, so that a killed process leaves one file at most
+WEIGHTS_NAME = re.compile(r"model-[0-9a-f]{16}\.safetensors")
+HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A config and the tensors that belong to it, read and checked but not yet a model.
+
+    Attributes:
+        source: where it came from, for messages.
+        config: the model it was saved from.
+        tensors: the state dict.
+    """
+
+    source: str
+    config: ModelConfig
+    tensors: Mapping[str, Tensor]
+
+    def build(self, config: ModelConfig | None = None, dtype: torch.dtype = torch.float32) -> SpitModel:
+        """A model with these weights.
+
+        Args:
+            config: another config than the checkpoint's; where its number of classes differs, the head
+                is a fresh one.
+            dtype: of the model's floating parameters, whatever they are on disk.
+
+        Raises:
+            WeightsError: the tensors are not those of the config; the first differences are named.
+        """
+        config = config or self.config
+        try:
+            with torch.random.fork_rng(enabled=config.num_classes == self.config.num_classes, devices=()):
+                model = SpitModel(config)
+        except (TypeError, ValueError) as error:
+            if config != self.config:  # what the caller asked for is wrong, not what was read
+                raise
+            raise WeightsError(f"{self.source}: {CONFIG} is not one that spit writes: {error}") from error
+        expected = model.state_dict()
+        tensors = dict(self.tensors)
+        if config.num_classes != self.config.num_classes:
+            tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith("head.")}
+            tensors |= {name: tensor for name, tensor in expected.items() if name.startswith("head.")}
+        check_tensors(self.source, expected, tensors)
+        model.load_state_dict(tensors)
+        return model.to(dtype)
+
+
+def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | None = None) -> Path:
+    """Save a model into a folder, whole or not at all.
+
+    Each step leaves a folder that loads: weights under a name of their own, then the config that
+    names them, by atomic replacement, then the removal of weights that no config names. One process
+    writes to a folder at a time.
+
+    Args:
+        folder: made where it is not there.
+        dtype: of the floating tensors on disk, such as ``torch.float16`` to halve the file; None for
+            the model's own.
+
+    Raises:
+        WeightsError: the tokenizer is not one of spit's, so that no config could bring it back.
+    """
+    if type(model.tokenizer) not in TOKENIZER_NAMES:
+        raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZER_NAMES.values())} to save, got one of "
+                           f"class {model.config.tokenizer}; save model.with_tokenizer(...) instead")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    data = safetensors.torch.save({name: _stored(tensor, dtype) for name, tensor in model.state_dict().items()})
+    digest = hashlib.sha256(data).hexdigest()
+    name = f"model-{digest[:16]}.safetensors"
+    config = {"spit": FORMAT, "model": model.config.to_dict(), "weights": {"file": name, "sha256": digest}}
+    _write(folder / name, data)
+    _write(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+    for path in folder.iterdir():
+        if path.name != name and WEIGHTS_NAME.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+    return folder
+
+
+def load(source: str | PathLike[str], dtype: torch.dtype = torch.float32) -> SpitModel:
+    """Load a model that :func:`save` wrote, in evaluation mode.
+
+    Args:
+        source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision".
+        dtype: of the parameters, whatever they are on disk.
+
+    Raises:
+        WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.
+        MissingExtra: a hub id, and huggingface_hub is not installed.
+    """
+    return read(source).build(dtype=dtype).eval()
+
+
+def read(source: str | PathLike[str]) -> Checkpoint:
+    """Read and check a config and its weights; see :func:`load`."""
+    path = Path(source)
+    if path.is_file():
+        raise WeightsError(f"expected a folder with {CONFIG} and weights, got the file {path}; give its folder if "
+                           "spit saved it; spit.from_timm reads a ViT from .safetensors or .pth")
+    if path.is_dir():
+        try:
+            return _read(str(path), path.joinpath)
+        except FileNotFoundError:  # another process saved between the two reads, or it really is not there
+            return _read(str(path), path.joinpath, last=True)
+    match = HUB_ID.fullmatch(str(source))
+    if match is None:
+        raise WeightsError(f"no folder {source}; give a folder that spit.save_model wrote, or a hub id, owner/name")
+    return _read(str(source), _hub_fetcher(match["repo"], match["revision"]))
+
+
+def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
+    """Refuse tensors of other names or shapes with one line that names the first differences."""
+    wrong = [f"{name} is missing" for name in expected if name not in got]
+    wrong += [f"{name} is unexpected" for name in got if name not in expected]
+    wrong += [f"{name} expected {tuple(tensor.shape)}, got {tuple(got[name].shape)}"
+              for name, tensor in expected.items() if name in got and got[name].shape != tensor.shape]
+    if wrong:
+        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+        raise WeightsError(f"{source}: the tensors do not fit the config: {'; '.join(wrong[:3])}{more}")
+
+
+def _read(source: str, fetch: Callable[[str], Path], last: bool = False) -> Checkpoint:
+    try:
+        config = json.loads(fetch(CONFIG).read_text())
+        if config["spit"] != FORMAT:
+            raise ValueError(f"format {config['spit']!r}, this version of spit reads {FORMAT}")
+        name, digest = config["weights"]["file"], config["weights"]["sha256"]
+        if not WEIGHTS_NAME.fullmatch(name):
+            raise ValueError(f"weights file {name!r}")
+        model = ModelConfig.from_dict(config["model"])
+    except FileNotFoundError as error:
+        raise WeightsError(f"{source}: no {CONFIG} there; expected a folder that spit.save_model wrote") from error
+    except (KeyError, TypeError, ValueError) as error:  # json's and unicode's errors are ValueErrors
+        raise WeightsError(f"{source}: {CONFIG} is not one that spit writes: {error!r}") from error
+    try:
+        data = fetch(name).read_bytes()
+    except FileNotFoundError as error:
+        if not last:
+            raise
+        raise WeightsError(f"{source}: {CONFIG} names {name}, which is not there") from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise WeightsError(f"{source}: {name} is damaged: its SHA-256 is not the one in {CONFIG}; fetch it again")
+    try:
+        return Checkpoint(source, model, safetensors.torch.load(data))
+    except SafetensorError as error:
+        raise WeightsError(f"{source}: {name} is not a safetensors file: {error}") from error
+
+
+def _hub_fetcher(repo: str, revision: str | None) -> Callable[[str], Path]:
+    """A function from a file's name to its copy here, every file from one commit."""
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError as error:
+        raise MissingExtra("huggingface_hub", "hub", f"loading {repo} from the Hugging Face hub") from error
+    commit = revision
+
+    def fetch(name: str) -> Path:
+        nonlocal commit
+        try:
+            path = Path(hf_hub_download(repo, name, revision=commit))
+        except (OSError, ValueError) as error:  # huggingface_hub's errors are OSErrors or ValueErrors
+            reason = str(error).strip().partition("\n")[0]
+            raise WeightsError(f"no {name} of {repo} on the hub, nor such a folder here: {reason}") from error
+        commit = path.parent.name  # snapshots/<commit>/<name>: a branch may move between two files
+        return path
+
+    return fetch
+
+
+def _stored(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
+    tensor = tensor.detach().cpu().contiguous()
+    return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole: under another name first, then in its place by an atomic replacement."""
+    temporary = path.with_name(TEMPORARY)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if os.name == "posix":  # the new name must be on disk before anything is removed for its sake
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,86 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spit.backbone import Attention, Spans, attention, attention_maps, ragged_attention
+from spit.tokens import offsets_of
+
+WAYS = [attention._looped, attention._padded, ragged_attention]
+
+
+def packed(counts, heads=2, width=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(3, sum(counts), heads, width, generator=generator)
+    return (*rows.unbind(), Spans.of(offsets_of(torch.tensor(counts))))
+
+
+def dense_softmax(query, key, value, spans):
+    """The formula written out, image by image and head by head."""
+    answers = []
+    for q, k, v in zip(*(rows.split(spans.counts) for rows in (query, key, value)), strict=True):
+        scores = torch.einsum("nhd,mhd->hnm", q, k) / q.shape[-1] ** 0.5
+        weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+        answers.append(torch.einsum("hnm,mhd->nhd", weights, v))
+    return torch.cat(answers)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=25, deadline=None)
+@given(counts=st.lists(st.integers(1, 7), min_size=1, max_size=5), seed=st.integers(0, 99))
+def test_every_way_is_the_formula(way, counts, seed):
+    query, key, value, spans = packed(counts, seed=seed)
+    expected = dense_softmax(query, key, value, spans)
+    torch.testing.assert_close(way(query, key, value, spans), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_dense_way_is_the_formula():
+    query, key, value, spans = packed([3, 3, 3])
+    expected = dense_softmax(query, key, value, spans)
+    torch.testing.assert_close(attention._dense(query, key, value, spans), expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients_are_those_of_the_formula(way):
+    query, key, value, spans = packed([1, 5, 3])
+    gradients = []
+    for function in (way, dense_softmax):
+        inputs = [rows.clone().requires_grad_() for rows in (query, key, value)]
+        gradients.append(torch.autograd.grad(function(*inputs, spans).square().sum(), inputs))
+    for got, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_leak_between_images(way):
+    query, key, value, spans = packed([4, 2, 5])
+    before = way(query, key, value, spans)
+    for rows in (query, key, value):
+        rows[4:6] = 1e3 * torch.randn(rows[4:6].shape)
+    after = way(query, key, value, spans)
+    assert torch.equal(after[:4], before[:4])
+    assert torch.equal(after[6:], before[6:])
+    assert not torch.equal(after[4:6], before[4:6])
+
+
+def test_maps_are_the_weights_of_the_answer():
+    query, key, value, spans = packed([4, 1, 6])
+    answer = ragged_attention(query, key, value, spans)
+    for weights, v, expected in zip(attention_maps(query, key, spans), value.split(spans.counts),
+                                    answer.split(spans.counts), strict=True):
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]))
+        torch.testing.assert_close(torch.einsum("hnm,mhd->nhd", weights, v), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_module_shapes_and_bias():
+    _, _, _, spans = packed([2, 3])
+    module = Attention(8, heads=2, qkv_bias=True)
+    assert module(torch.randn(5, 8), spans).shape == (5, 8)
+    assert [maps.shape for maps in module.maps(torch.randn(5, 8), spans)] == [(2, 2, 2), (2, 3, 3)]
+    assert module.qkv.bias is not None
+    assert Attention(8, heads=2).qkv.bias is None
+
+
+def test_heads_must_divide_the_width():
+    with pytest.raises(ValueError, match="3 heads divide, got 8"):
+        Attention(8, heads=3)

@@ -1,0 +1,32 @@
+from importlib.resources import files
+
+import pytest
+
+from spit.data.classes import imagenet_classes
+
+
+def test_a_thousand_names() -> None:
+    names = imagenet_classes()
+    assert len(names) == 1000
+    assert all(name and name == name.strip() and name.isprintable() for name in names)
+
+
+def test_only_the_two_known_pairs_share_a_name() -> None:
+    names = imagenet_classes()
+    assert sorted({name for name in names if names.count(name) > 1}) == ["crane", "maillot"]
+
+
+@pytest.mark.parametrize(
+    ("index", "name"),
+    [(0, "tench"), (1, "goldfish"), (2, "great white shark"), (281, "tabby"), (999, "toilet tissue")],
+)
+def test_names_stand_at_the_index_of_the_logits(index: int, name: str) -> None:
+    assert imagenet_classes()[index].split(",")[0] == name
+
+
+def test_rows_are_in_the_order_of_their_index_and_wordnet_id() -> None:
+    table = files("spit.data").joinpath("imagenet_classes.tsv").read_text("utf-8")
+    rows = [row.split("\t") for row in table.splitlines()]
+    assert [int(index) for index, _, _ in rows] == list(range(1000))
+    ids = [wordnet for _, wordnet, _ in rows]
+    assert ids == sorted(set(ids))

@@ -1,0 +1,68 @@
+import os
+import threading
+import time
+
+import pytest
+import torch
+
+from spit.kernels.cpu.threads import for_each_image
+
+
+@pytest.fixture(params=[1, 2])
+def _threads(request: pytest.FixtureRequest) -> object:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("_threads")
+@pytest.mark.parametrize("count", [0, 1, 2, 17])
+def test_every_image_once(count: int) -> None:
+    seen: list[int] = []
+    for_each_image(seen.append, count)
+    assert sorted(seen) == list(range(count))
+
+
+@pytest.mark.usefixtures("_threads")
+def test_errors_come_back() -> None:
+    def fail(b: int) -> None:
+        if b == 2:
+            raise ValueError("image 2")
+
+    with pytest.raises(ValueError, match="image 2"):
+        for_each_image(fail, 4)
+
+
+def test_images_run_at_once() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        meet = threading.Barrier(2, timeout=10)
+        for_each_image(lambda _: meet.wait() and None, 2)  # one thread alone would wait in vain
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_has_its_own_pool() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for_each_image(lambda _: None, 4)
+        child = os.fork()
+        if child == 0:
+            for_each_image(lambda _: None, 4)
+            os._exit(0)
+        for _ in range(200):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                assert status == 0
+                return
+            time.sleep(0.05)
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child waits for threads that it does not have")
+    finally:
+        torch.set_num_threads(before)

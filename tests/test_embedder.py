@@ -1,0 +1,43 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spit.embedder import Embedder, put_class_token, take_class_token
+from spit.tokens import Tokens, offsets_of
+
+
+def test_class_token_comes_first_in_every_image():
+    tokens = Tokens(torch.arange(6.0).view(3, 2), torch.tensor([0, 1, 3]))
+    answer = put_class_token(tokens, torch.tensor([-1.0, -2.0]))
+    assert answer.offsets.tolist() == [0, 2, 5]
+    assert answer.values.tolist() == [[-1, -2], [0, 1], [-1, -2], [2, 3], [4, 5]]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=6))
+def test_take_is_the_inverse_of_put(counts):
+    tokens = Tokens(torch.randn(sum(counts), 3), offsets_of(torch.tensor(counts)))
+    class_token, others = take_class_token(put_class_token(tokens, torch.ones(3)))
+    assert torch.equal(class_token, torch.ones(len(counts), 3))
+    assert torch.equal(others.values, tokens.values)
+    assert torch.equal(others.offsets, tokens.offsets)
+
+
+def test_embedder_is_linear_and_every_parameter_learns():
+    embedder = Embedder(5, 4)
+    tokens = Tokens(torch.randn(7, 5), torch.tensor([0, 3, 7]))
+    answer = embedder(tokens)
+    expected = tokens.values @ embedder.projection.weight.T + embedder.projection.bias
+    torch.testing.assert_close(take_class_token(answer)[1].values, expected)
+    answer.values.square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in embedder.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_residual_stream_keeps_the_parameters_precision():
+    embedder, tokens = Embedder(5, 4), Tokens(torch.randn(2, 5), torch.tensor([0, 2]))
+    with torch.backends.mkldnn.flags(enabled=False):  # oneDNN's half kernels need AMX rights that sandboxes withhold
+        with torch.autocast("cpu", torch.bfloat16):
+            assert embedder(tokens).values.dtype == torch.float32
+        assert embedder.bfloat16()(tokens).values.dtype == torch.bfloat16

@@ -1,0 +1,224 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spit.model import ModelConfig, Output, SpitModel, choose_tokens
+from spit.tokenizers import PatchTokenizer
+from spit.tokens import Tokens, offsets_of
+
+CONFIG = ModelConfig(tokenizer_options={"levels": 2}, resolution=4, position_bins=4, gradient_bins=4, width=16,
+                     depth=3, heads=2, layer_scale=None, num_classes=5)
+
+
+def tiny(**changes):
+    torch.manual_seed(0)
+    model = SpitModel(CONFIG.replace(**changes)).eval()
+    for parameter in model.parameters():  # larger than at the start, so that a leak would show in the logits
+        if parameter.ndim == 2:
+            torch.nn.init.normal_(parameter, std=0.2)
+    return model
+
+
+def image(height=32, width=32, seed=0, channels=3):
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.rand(1, channels, 4, 4, generator=generator)
+    picture = torch.nn.functional.interpolate(coarse, (height, width), mode="bilinear")[0]
+    return (picture + 0.2 * torch.rand(picture.shape, generator=generator)).clamp(0, 1).mul(255).to(torch.uint8)
+
+
+def batch(size=3):
+    return torch.stack([image(seed=seed) for seed in range(size)])
+
+
+@pytest.mark.parametrize("tokenizer", ["patch", "voronoi", "superpixel"])
+def test_logits_of_every_tokenizer(tokenizer):
+    logits = tiny(tokenizer=tokenizer, tokenizer_options={})(batch())
+    assert logits.shape == (3, 5)
+    assert logits.isfinite().all()
+    assert logits.std(0).min() > 0
+
+
+def test_floats_and_bytes_agree():
+    model = tiny()
+    torch.testing.assert_close(model(batch()), model(batch() / 255), atol=1e-5, rtol=0)
+
+
+def test_images_of_different_sizes():
+    model, images = tiny(), [image(32, 32), image(20, 50, seed=1), image(32, 32, seed=2), image(1, 1)]
+    logits = model(images)
+    for one, row in zip(images, logits, strict=True):
+        torch.testing.assert_close(model(one)[0], row, atol=1e-5, rtol=0)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5))
+def test_batches_of_any_composition(seeds):
+    model = tiny()
+    alone = torch.cat([model(image(seed=seed)) for seed in seeds])
+    together = model(torch.stack([image(seed=seed) for seed in seeds]))
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+
+
+def test_no_leak_between_images():
+    model, images = tiny(), batch(4)
+    before = model(images)
+    images[1] = image(seed=77)
+    after = model(images)
+    others = [0, 2, 3]
+    torch.testing.assert_close(after[others], before[others], atol=1e-6, rtol=0)
+    assert (after[1] - before[1]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_inputs_are_never_modified(floating):
+    images = batch(1) / 255 if floating else batch(1)
+    copy = images.clone()
+    tiny()(images, record=("attention", "features"))
+    assert torch.equal(images, copy)
+
+
+@pytest.mark.parametrize("record", [
+    (), ("attention",), ("attention", "features"), {"attention": (-1,)}, {"features": (0, -1)},
+])
+def test_record_never_changes_the_logits(record):
+    model = tiny()
+    for images in (batch(), [image(), image(20, 50)]):
+        assert torch.equal(model(images, record=record).logits, model(images))
+
+
+def test_output():
+    model = tiny()
+    output = model([image(), image(20, 50)], record=("attention", "features"))
+    counts = output.partition.counts.tolist()
+    assert isinstance(output, Output)
+    assert output.kept is None
+    assert output.class_token.shape == (2, 16)
+    assert list(output.attention) == list(output.features) == [0, 1, 2]
+    for maps, count in zip(output.attention[2], counts, strict=True):
+        assert maps.shape == (2, count + 1, count + 1)
+    assert output.features[0].counts.tolist() == [count + 1 for count in counts]
+    assert torch.equal(output.tokens.offsets, output.partition.offsets)
+    assert [dense.shape for dense in output.partition.paint(output.tokens.values)] == [(32, 32, 16), (20, 50, 16)]
+    normed = model.backbone.norm(output.features[2].values)
+    assert torch.equal(normed[output.features[2].offsets[:-1]], output.class_token)
+    assert torch.equal(normed[1 : 1 + counts[0]], output.tokens.split()[0])
+    assert torch.equal(model.head(output.class_token), output.logits)
+    assert torch.equal(model.embed([image(), image(20, 50)]), output.class_token)
+
+
+def test_record_of_what_is_not_there():
+    with pytest.raises(ValueError, match="did you mean 'attention'"):
+        tiny()(batch(), record=("attentions",))
+
+
+def test_no_classes_gives_the_class_token():
+    model = tiny(num_classes=0)
+    assert torch.equal(model(batch()), model.embed(batch()))
+
+
+@pytest.mark.parametrize("channels", [1, 5])
+def test_any_number_of_channels(channels):
+    model = tiny(tokenizer="patch", tokenizer_options={"size": 8}, channels=channels, normalization="none")
+    assert model(image(channels=channels)).shape == (1, 5)
+
+
+@pytest.mark.parametrize(("images", "error", "message"), [
+    (torch.rand(1, 1, 8, 8), ValueError, "3 channels, got shape .1, 1, 8, 8.; .*channels=1"),
+    (torch.full((1, 3, 8, 8), 2.0), ValueError, r"\[0, 1\]"),
+    (torch.full((1, 3, 8, 8), torch.nan), ValueError, r"\[0, 1\]"),
+    ("photo.jpg", TypeError, "load_image"),
+    ([], ValueError, "at least one image"),
+    (torch.zeros(1, 3, 8, 8, device="meta", dtype=torch.uint8), ValueError, "expected images on cpu"),
+])
+def test_wrong_images(images, error, message):
+    with pytest.raises(error, match=message):
+        tiny()(images)
+
+
+@settings(max_examples=30, deadline=None)
+@given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=6), budget=st.integers(1, 9))
+def test_budget_keeps_exactly_that_many(counts, budget):
+    tokens = Tokens(torch.zeros(sum(counts), 1), offsets_of(torch.tensor(counts)))
+    kept = tokens.select(choose_tokens(tokens, budget))
+    assert kept.counts.tolist() == [min(count, budget) for count in counts]
+
+
+def test_budget_is_uniform():
+    torch.manual_seed(0)
+    tokens = Tokens(torch.zeros(10, 1), torch.tensor([0, 6, 10]))
+    share = torch.stack([choose_tokens(tokens, 3) for _ in range(2000)]).float().mean(0)
+    torch.testing.assert_close(share, torch.tensor([0.5] * 6 + [0.75] * 4), atol=0.05, rtol=0)
+
+
+def test_budget_is_for_training_only():
+    model, images = tiny(tokenizer="patch", tokenizer_options={"size": 4}, token_budget=10), batch(2)
+    output = model(images, record=())
+    assert output.kept is None
+    assert output.tokens.counts.tolist() == [64, 64]
+    assert torch.equal(model(images), output.logits)
+    model.train()
+    torch.manual_seed(0)
+    output = model(images, record={"features": (0,)})
+    assert output.tokens.counts.tolist() == [10, 10]
+    assert output.features[0].counts.tolist() == [11, 11]
+    assert output.kept.view(2, 64).sum(1).tolist() == [10, 10]
+    assert not torch.equal(model(images), output.logits)
+    torch.manual_seed(0)
+    assert torch.equal(model(images), output.logits)
+
+
+def test_with_tokenizer_shares_the_parameters_and_nothing_else():
+    model = tiny()
+    before = model(batch())
+    other = model.with_tokenizer("patch")
+    assert [id(parameter) for parameter in other.parameters()] == [id(parameter) for parameter in model.parameters()]
+    assert other.config.tokenizer == "patch"
+    assert model.config.tokenizer == "superpixel"
+    assert other.with_tokenizer("superpixel").tokenizer.config() == type(model.tokenizer)().config()
+    other.train()
+    assert not model.backbone.blocks[0].training
+    assert other.backbone.blocks[0].training
+    assert torch.equal(model(batch()), before)
+    other.eval()
+    assert not torch.equal(other(batch()), before)
+    with torch.no_grad():
+        other.head.linear.bias += 1
+    torch.testing.assert_close(model(batch()), before + 1)
+
+
+def test_with_tokenizer_takes_objects_and_keeps_present_options():
+    model = tiny()
+    assert model.with_tokenizer("superpixel").tokenizer.config() == model.tokenizer.config()
+    patches = model.with_tokenizer(PatchTokenizer(8))
+    assert (patches.config.tokenizer, patches.config.tokenizer_options) == ("patch", {"size": 8})
+    assert patches(batch(1), record=()).tokens.counts.tolist() == [16]
+
+    def halves(images):
+        return PatchTokenizer(16)(images)
+
+    assert model.with_tokenizer(halves)(batch(1), record=()).tokens.counts.tolist() == [4]
+
+
+def test_with_tokenizer_refuses_what_is_none():
+    with pytest.raises(TypeError, match="got 16"):
+        tiny().with_tokenizer(16)
+    with pytest.raises(ValueError, match="superpixel"):
+        tiny().with_tokenizer("superpixels")
+
+
+def test_every_parameter_learns():
+    model = tiny(layer_scale=0.1).train()
+    model(batch()).square().sum().backward()
+    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
+    assert idle == []
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_bfloat16_and_autocast():
+    model = tiny()
+    expected = model(batch())
+    with torch.backends.mkldnn.flags(enabled=False):  # oneDNN's half kernels need AMX rights that sandboxes withhold
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.testing.assert_close(model(batch()).float(), expected, atol=0.1, rtol=0.1)
+        torch.testing.assert_close(model.bfloat16()(batch()).float(), expected, atol=0.1, rtol=0.1)

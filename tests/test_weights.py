@@ -1,0 +1,242 @@
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import torch
+
+from spit.config import ModelConfig
+from spit.errors import MissingExtra, WeightsError
+from spit.model import SpitModel
+from spit.weights import CONFIG, load, save
+
+COMMIT = "a" * 40
+
+
+def tiny(seed=0, **changes):
+    torch.manual_seed(seed)
+    config = ModelConfig(tokenizer="patch", tokenizer_options={"size": 8}, resolution=2, position_bins=2,
+                         gradients=False, width=8, depth=1, heads=2, num_classes=3)
+    return SpitModel(config.replace(**changes)).eval()
+
+
+def weights_of(folder):
+    return sorted(folder.glob("*.safetensors"))
+
+
+def same(first, second):
+    return first.config == second.config and all(
+        torch.equal(tensor, second.state_dict()[name]) for name, tensor in first.state_dict().items())
+
+
+def test_round_trip_is_equal_to_the_last_bit(tmp_path):
+    model, images = tiny(), torch.randint(0, 256, (2, 3, 16, 20), dtype=torch.uint8)
+    loaded = load(save(model.train(), tmp_path / "new" / "folder"))
+    assert same(model, loaded)
+    assert not loaded.training
+    assert torch.equal(loaded(images), model.eval()(images))
+
+
+def test_loading_leaves_the_random_state(tmp_path):
+    save(tiny(), tmp_path)
+    state = torch.get_rng_state()
+    load(tmp_path)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_half_on_disk_is_float32_in_memory(tmp_path):
+    model = tiny()
+    save(model, tmp_path / "whole")
+    save(model, tmp_path / "half", dtype=torch.float16)
+    half = load(tmp_path / "half")
+    assert all(parameter.dtype == torch.float32 for parameter in half.parameters())
+    assert torch.equal(half.head.linear.weight, model.head.linear.weight.half().float())
+    assert load(tmp_path / "half", dtype=torch.bfloat16).head.linear.weight.dtype == torch.bfloat16
+    sizes = [weights_of(tmp_path / name)[0].stat().st_size for name in ("half", "whole")]
+    assert sizes[0] < 0.8 * sizes[1]
+
+
+def test_saving_again_replaces_and_keeps_other_files(tmp_path):
+    save(tiny(0), tmp_path)
+    (tmp_path / "model-card.safetensors").write_text("not ours")
+    save(tiny(1), tmp_path)
+    assert same(load(tmp_path), tiny(1))
+    assert len(weights_of(tmp_path)) == 2
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_same_model_same_bytes(tmp_path):
+    first, second = (weights_of(save(tiny(), tmp_path / name))[0] for name in ("a", "b"))
+    assert first.name == second.name
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+@pytest.mark.parametrize("step", range(2))
+def test_a_crash_at_any_step_leaves_the_old_model(tmp_path, monkeypatch, function, step):
+    save(tiny(0), tmp_path)
+    real, calls = getattr(os, function), []
+
+    def crash(*arguments):
+        calls.append(arguments)
+        if len(calls) == step + 1:
+            raise OSError("power cut")
+        return real(*arguments)
+
+    monkeypatch.setattr(os, function, crash)
+    with pytest.raises(OSError, match="power cut"):
+        save(tiny(1), tmp_path)
+    assert len(calls) == step + 1
+    monkeypatch.undo()
+    assert same(load(tmp_path), tiny(0))
+    save(tiny(1), tmp_path)
+    assert same(load(tmp_path), tiny(1))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("place", [0, 9, -1])
+def test_a_flipped_byte_is_found(tmp_path, place):
+    save(tiny(), tmp_path)
+    path = weights_of(tmp_path)[0]
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(WeightsError, match="is damaged: its SHA-256"):
+        load(tmp_path)
+
+
+def rewrite(folder, change):
+    config = json.loads((folder / CONFIG).read_text())
+    change(config)
+    (folder / CONFIG).write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda config: config.pop("weights"), "is not one that spit writes: KeyError"),
+    (lambda config: config["weights"].update(file="../model.safetensors"), "weights file"),
+    (lambda config: config["weights"].update(file="model-0123456789abcdef.safetensors"), "which is not there"),
+    (lambda config: config.update(spit=99), "format 99"),
+    (lambda config: config["model"].update(widht=8), "nearest known one is 'width'"),
+    (lambda config: config["model"].update(depth="one"), "expected depth of type int"),
+    (lambda config: config["model"].update(tokenizer="hexagon"), "hexagon"),
+    (lambda config: config["model"].update(num_classes=4), r"head.linear.weight expected \(4, 8\), got \(3, 8\)"),
+    (lambda config: config["model"].update(depth=2), r"blocks.1.norm1.weight is missing.*\(and \d+ more\)"),
+    (lambda config: config["model"].update(layer_scale=None), "scale1.factor is unexpected"),
+])
+def test_a_config_that_does_not_fit(tmp_path, change, message):
+    rewrite(save(tiny(), tmp_path), change)
+    with pytest.raises(WeightsError, match=message) as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "\x00"])
+def test_a_config_that_is_none(tmp_path, text):
+    save(tiny(), tmp_path)
+    (tmp_path / CONFIG).write_text(text)
+    with pytest.raises(WeightsError, match="not one that spit writes"):
+        load(tmp_path)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(WeightsError, match=r"no config.json there"):
+        load(tmp_path)
+    with pytest.raises(WeightsError, match=r"no folder .*hub id"):
+        load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["model.pth", "pytorch_model.bin", "model.safetensors"])
+def test_a_lone_file_is_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"cos\nsystem\n")
+    with pytest.raises(WeightsError, match=r"expected a folder.*spit.from_timm"):
+        load(tmp_path / name)
+
+
+def test_a_tokenizer_of_ones_own_cannot_be_saved(tmp_path):
+    model = tiny()
+    with pytest.raises(WeightsError, match="among patch, voronoi, superpixel"):
+        save(model.with_tokenizer(lambda images: model.tokenizer(images)), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_extra_names_itself(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtra, match=r"spit\[hub\]"):
+        load("owner/name")
+
+
+@contextmanager
+def hub(folder, revision="main"):
+    """A loopback server that answers as the Hugging Face hub does for one repository, owner/name."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            parts = self.path.strip("/").split("/")
+            found = parts[:3] == ["owner", "name", "resolve"] and parts[3] in (revision, COMMIT) and folder / parts[4]
+            if not found or not found.is_file():
+                self.send_response(404)
+                self.send_header("X-Error-Code", "EntryNotFound" if found else "RepoNotFound")
+                self.send_header("Content-Length", "0")
+                return self.end_headers()
+            data = found.read_bytes()
+            self.send_response(200)
+            self.send_header("ETag", f'"{found.name}"')
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if self.command == "GET":
+                asked.append(self.path)
+                self.wfile.write(data)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    asked = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def load_in_a_process(source, endpoint, home):
+    """The real client, with its endpoint and cache set before it is imported."""
+    script = ("import sys, torch\nfrom spit.weights import load\nfrom spit.errors import WeightsError\n"
+              "try:\n    print(load(sys.argv[1]).head.linear.weight.sum().item())\n"
+              "except WeightsError as error:\n    print('WeightsError', error)")
+    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1",
+                   "PYTHONPATH": os.pathsep.join(sys.path), "NO_PROXY": "127.0.0.1", "HF_HUB_DISABLE_XET": "1"}
+    environment.pop("HF_HUB_OFFLINE", None)
+    done = subprocess.run([sys.executable, "-c", script, source], env=environment, capture_output=True, text=True,
+                          timeout=120, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("revision", [None, "v1"])
+def test_hub(tmp_path, revision):
+    pytest.importorskip("huggingface_hub")
+    model, folder = tiny(), tmp_path / "served"
+    save(model, folder)
+    source = "owner/name" if revision is None else f"owner/name@{revision}"
+    with hub(folder, revision or "main") as (endpoint, asked):
+        answer = load_in_a_process(source, endpoint, tmp_path / "home")
+    assert float(answer) == pytest.approx(model.head.linear.weight.sum().item())
+    assert asked == [f"/owner/name/resolve/{revision or 'main'}/{CONFIG}",
+                     f"/owner/name/resolve/{COMMIT}/{weights_of(folder)[0].name}"]
+
+
+def test_hub_without_the_repository(tmp_path):
+    pytest.importorskip("huggingface_hub")
+    with hub(tmp_path) as (endpoint, _):
+        answer = load_in_a_process("owner/other", endpoint, tmp_path / "home")
+    assert answer.startswith("WeightsError no config.json of owner/other on the hub, nor such a folder here")
