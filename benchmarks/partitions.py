@@ -7,6 +7,7 @@ Over the 200 test images of BSDS500; the last part asks the same of a model's lo
 
 import random
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def check_partitions(images: list[Tensor]) -> None:
             np.array_equal(np.unique(labels), np.arange(n)) for labels, n in zip(maps, hierarchy.counts, strict=True)
         )
         good["every region 4-connected"] += all(is_connected(labels) for labels in maps)
-        good["nested"] += all(is_refinement(fine, coarse) for fine, coarse in zip(maps, maps[1:], strict=False))
+        good["nested"] += all(is_refinement(fine, coarse) for fine, coarse in pairwise(maps))
     for claim, count in good.items():
         print(f"{claim:45s} {count} of {len(images)}")
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 import spit
 
-COUNT = 600
+SEEDS_REQUEST, SLIC_REQUEST = 700, 750  # what they must be asked for to give about 600 regions
 Method = Callable[[Tensor], np.ndarray]
 
 
@@ -65,13 +65,14 @@ def superpixels(image: Tensor) -> np.ndarray:
 def seeds(image: Tensor) -> np.ndarray:
     hsv = cv2.cvtColor(np.ascontiguousarray(image.movedim(0, -1)), cv2.COLOR_RGB2HSV)
     height, width, channels = hsv.shape
-    method = cv2.ximgproc.createSuperpixelSEEDS(width, height, channels, COUNT, 4)
-    method.iterate(hsv, 10)
+    # Two block levels and four iterations: OpenCV's fastest useful setting, half the time of its sample's.
+    method = cv2.ximgproc.createSuperpixelSEEDS(width, height, channels, SEEDS_REQUEST, 2)
+    method.iterate(hsv, 4)
     return method.getLabels()
 
 
 def slics(image: Tensor) -> np.ndarray:
-    return slic(image.movedim(0, -1).numpy(), n_segments=COUNT, start_label=0)
+    return slic(image.movedim(0, -1).numpy(), n_segments=SLIC_REQUEST, start_label=0)
 
 
 def throughput(paths: list[Path], processes: int) -> float:

@@ -12,7 +12,7 @@ import torch
 from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
 from spit.model import SpitModel
-from spit.weights import CONFIG, load, save
+from spit.weights import CONFIG, TEMPORARY, load, save
 
 COMMIT = "a" * 40
 
@@ -75,9 +75,11 @@ def test_same_model_same_bytes(tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize("function", ["replace", "fsync"])
-@pytest.mark.parametrize("step", range(2))
-def test_a_crash_at_any_step_leaves_the_old_model(tmp_path, monkeypatch, function, step):
+@pytest.mark.parametrize(("function", "step", "survivor"), [
+    ("replace", 0, 0), ("replace", 1, 0),  # weights, config
+    ("fsync", 0, 0), ("fsync", 1, 0), ("fsync", 2, 0), ("fsync", 3, 1),  # weights, folder, config, folder
+])
+def test_a_crash_at_any_step_leaves_a_whole_model(tmp_path, monkeypatch, function, step, survivor):
     save(tiny(0), tmp_path)
     real, calls = getattr(os, function), []
 
@@ -92,7 +94,8 @@ def test_a_crash_at_any_step_leaves_the_old_model(tmp_path, monkeypatch, functio
         save(tiny(1), tmp_path)
     assert len(calls) == step + 1
     monkeypatch.undo()
-    assert same(load(tmp_path), tiny(0))
+    assert same(load(tmp_path), tiny(survivor))
+    assert not (tmp_path / TEMPORARY).exists()
     save(tiny(1), tmp_path)
     assert same(load(tmp_path), tiny(1))
     assert len(list(tmp_path.iterdir())) == 2

@@ -14,7 +14,11 @@ from torch import Tensor
 Images = Tensor | Sequence[Tensor]
 
 
-def image_blocks(images: Images) -> list[Tensor]:
+class ImageBlocks(tuple[Tensor, ...]):
+    """Images that :func:`image_blocks` has checked; it takes them again as they are."""
+
+
+def image_blocks(images: Images) -> ImageBlocks:
     """Split images into blocks of one size, in order, without copying pixels twice.
 
     Args:
@@ -28,6 +32,8 @@ def image_blocks(images: Images) -> list[Tensor]:
         TypeError: not tensors, or a dtype that is neither uint8 nor floating.
         ValueError: a wrong number of dimensions, no pixels, NaN, or floats outside [0, 1].
     """
+    if isinstance(images, ImageBlocks):
+        return images
     if isinstance(images, Tensor):
         blocks = [images[None] if images.ndim == 3 else images]
     elif isinstance(images, Sequence) and not isinstance(images, str | bytes):
@@ -46,7 +52,7 @@ def image_blocks(images: Images) -> list[Tensor]:
         raise ValueError("expected at least one image, got an empty list")
     for block in blocks:
         _check(block)
-    return blocks
+    return ImageBlocks(blocks)
 
 
 def quantize(block: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ class Tokens:
 
     def split(self) -> tuple[Tensor, ...]:
         """One ``(N, D)`` tensor an image."""
-        return self.values.split(self.counts.tolist())
+        return torch.split(self.values, self.counts.tolist())
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -65,6 +65,11 @@ def test_kumaraswamy_has_finite_derivatives_everywhere() -> None:
     assert torch.autograd.gradcheck(lambda t: kumaraswamy(t, 0.485, 0.539), (inner,))
 
 
+def test_kumaraswamy_has_the_same_values_with_and_without_derivatives() -> None:
+    x = torch.linspace(0, 1, 256)
+    assert torch.equal(kumaraswamy(x.clone().requires_grad_(), 0.485, 0.539).detach(), kumaraswamy(x, 0.485, 0.539))
+
+
 def test_contrast_treats_each_channel_by_its_constants() -> None:
     images = torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
     answer = contrast(images)

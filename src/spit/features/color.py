@@ -32,11 +32,16 @@ def kumaraswamy(x: Tensor, mean: Tensor | float, shape: Tensor | float) -> Tenso
     """
     mean = torch.as_tensor(mean, dtype=torch.float64)
     shape = torch.as_tensor(shape, dtype=torch.float64)
-    b = (-math.log(2) / torch.log1p(-(mean**shape))).to(x)
+    b, shape = (-math.log(2) / torch.log1p(-(mean**shape))).to(x), shape.to(x)
+    if not x.requires_grad:
+        return _curve(x, shape, b)
     inner = (x > 0) & (x < 1)
-    safe = torch.where(inner, x, 0.5)
-    rest = -torch.expm1(shape.to(x) * safe.log())  # 1 − x^λ without the cancellation near 1
-    return torch.where(inner, 1 - rest**b, x)
+    return torch.where(inner, _curve(torch.where(inner, x, 0.5), shape, b), x)
+
+
+def _curve(x: Tensor, shape: Tensor, b: Tensor) -> Tensor:
+    rest = -torch.expm1(shape * x.log())  # 1 − x^λ without the cancellation near 1
+    return 1 - rest**b
 
 
 def contrast(images: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """φ as a whole: colour, position and texture of each region, side by side (§2.3)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -100,7 +101,7 @@ class FeatureExtractor:
             features.append(torch.cat(parts, dim=1))
         return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
 
-    def _match(self, blocks: list[Tensor], partition: Partition) -> list[Tensor]:
+    def _match(self, blocks: Sequence[Tensor], partition: Partition) -> list[Tensor]:
         """The images as float32, in the blocks of the partition."""
         for block in blocks:
             if block.shape[1] != self.channels:

@@ -4,16 +4,17 @@
 give the same partitions bit for bit. ``with kernels.backend("reference"):`` forces one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from types import ModuleType
+from typing import ParamSpec, TypeVar, cast
 
 from torch import Tensor
 
 from spit.kernels import cpu, reference
-from spit.kernels.reference import Levels
-from spit.kernels.rules import SCALE, Rules
+from spit.kernels.rules import SCALE, Levels, Rules
 
 __all__ = [
     "SCALE",
@@ -31,6 +32,9 @@ __all__ = [
     "scharr",
     "superpixels",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _BACKENDS: dict[str, ModuleType] = {"reference": reference, "cpu": cpu}
 _forced: ContextVar[str | None] = ContextVar("forced_backend", default=None)
@@ -55,51 +59,24 @@ def _backend(x: Tensor) -> ModuleType:
     return _BACKENDS[name]
 
 
-def contrast(images: Tensor, table: Tensor) -> Tensor:
-    """See :func:`spit.kernels.reference.contrast`."""
-    return _backend(images).contrast(images, table)
+def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
+    """The operation that ``definition`` defines, on the backend of its first argument."""
+
+    @wraps(definition)
+    def operation(*args: P.args, **kwargs: P.kwargs) -> R:
+        answer: R = getattr(_backend(cast(Tensor, args[0])), definition.__name__)(*args, **kwargs)
+        return answer
+
+    return operation
 
 
-def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
-    """See :func:`spit.kernels.reference.diffuse`."""
-    return _backend(features).diffuse(features, flux, steps)
-
-
-def superpixels(features: Tensor, rules: Rules) -> Levels:
-    """See :func:`spit.kernels.reference.superpixels`."""
-    return _backend(features).superpixels(features, rules)
-
-
-def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
-    """See :func:`spit.kernels.reference.nearest_sites`."""
-    return _backend(sites).nearest_sites(sites, height, width)
-
-
-def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """See :func:`spit.kernels.reference.region_sizes`."""
-    return _backend(labels).region_sizes(labels, offsets)
-
-
-def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """See :func:`spit.kernels.reference.region_boxes`."""
-    return _backend(labels).region_boxes(labels, offsets)
-
-
-def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int) -> Tensor:
-    """See :func:`spit.kernels.reference.color_patches`."""
-    return _backend(images).color_patches(images, labels, offsets, boxes, resolution)
-
-
-def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
-    """See :func:`spit.kernels.reference.position_histogram`."""
-    return _backend(labels).position_histogram(labels, offsets, bins, sigma)
-
-
-def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
-    """See :func:`spit.kernels.reference.gradient_histogram`."""
-    return _backend(gradients).gradient_histogram(gradients, labels, offsets, bins, sigma)
-
-
-def scharr(images: Tensor) -> Tensor:
-    """See :func:`spit.kernels.reference.scharr`."""
-    return _backend(images).scharr(images)
+contrast = _dispatched(reference.contrast)
+diffuse = _dispatched(reference.diffuse)
+superpixels = _dispatched(reference.superpixels)
+nearest_sites = _dispatched(reference.nearest_sites)
+region_sizes = _dispatched(reference.region_sizes)
+region_boxes = _dispatched(reference.region_boxes)
+color_patches = _dispatched(reference.color_patches)
+position_histogram = _dispatched(reference.position_histogram)
+gradient_histogram = _dispatched(reference.gradient_histogram)
+scharr = _dispatched(reference.scharr)

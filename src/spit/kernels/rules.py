@@ -3,8 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
 SCALE = 2048
 """Superpixel features are integers: ±SCALE stands for ±1."""
+
+
+Levels = list[tuple[Tensor, Tensor]]
+"""For each level: the parents of all regions, packed, and the count of regions of each image above."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from spit import kernels
 from spit.features.color import contrast as contrast_curve
 from spit.images import quantize
 from spit.kernels import SCALE
-from spit.kernels.reference import exact_sqrt
+from spit.kernels.reference.superpixels import exact_sqrt
 
 DIFFUSION_STEPS = 4
 CONDUCTION = 0.1

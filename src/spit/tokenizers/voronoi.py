@@ -1,9 +1,11 @@
 """Random Voronoi cells: the control tokenizer of RViT (§1.1, App. C)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spit import kernels
@@ -53,7 +55,7 @@ class VoronoiTokenizer(Tokenizer):
         return [(value + self.seed * 0x9E3779B97F4A7C15) % 2**64 for value in sums]
 
 
-def _draw_sites(fingerprint: int, cells: int, pixels: int) -> np.ndarray:
+def _draw_sites(fingerprint: int, cells: int, pixels: int) -> NDArray[Any]:
     """Distinct pixels in raster order, each as likely as any other."""
     start = np.uint64(fingerprint)
     if 2 * cells > pixels:
@@ -68,9 +70,10 @@ def _draw_sites(fingerprint: int, cells: int, pixels: int) -> np.ndarray:
     return np.sort(drawn[:cells])
 
 
-def _mix(x: np.ndarray) -> np.ndarray:
+def _mix(x: NDArray[Any]) -> NDArray[Any]:
     """SplitMix64 (Steele, Lea and Flood, 2014): a well-mixed 64-bit number for each counter."""
     x = (x + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x ^= x >> np.uint64(31)
+    return x

@@ -4,15 +4,12 @@ from math import ceil, exp, floor, log, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from numba import njit
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from spit.kernels.cpu.threads import for_each_image
-
-Array = npt.NDArray[Any]
+from spit.kernels.cpu.threads import Array, for_each_image
 
 RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is left out
 TABLE_STEPS = 2048  # entries a σ in the kernel's table: linear interpolation errs below 1/(8·2048²) = 3e-8

@@ -5,7 +5,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.cpu.threads import Array, for_each_image
 from spit.kernels.rules import SCALE
 
 
@@ -26,7 +26,7 @@ def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
 
 
 @njit(cache=True, nogil=True)
-def _look_up(image, table, out):
+def _look_up(image: Array, table: Array, out: Array) -> None:
     for c in range(image.shape[0]):
         for y in range(image.shape[1]):
             for x in range(image.shape[2]):
@@ -34,7 +34,7 @@ def _look_up(image, table, out):
 
 
 @njit(cache=True, nogil=True)
-def _diffuse_image(image, flux, steps, out):
+def _diffuse_image(image: Array, flux: Array, steps: int, out: Array) -> None:
     spare = np.empty(image.shape[1:], np.int16)
     for c in range(image.shape[0]):
         source, target = spare, out[c]
@@ -47,7 +47,7 @@ def _diffuse_image(image, flux, steps, out):
 
 
 @njit(cache=True, nogil=True)
-def _diffuse_plane(x, flux, out):
+def _diffuse_plane(x: Array, flux: Array, out: Array) -> None:
     height, width = x.shape
     zero = np.int32(2 * SCALE)  # where Δ = 0 stands in the table
     index = np.empty(width, np.uint32)

@@ -5,7 +5,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.cpu.threads import Array, for_each_image
 
 
 def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
@@ -25,14 +25,14 @@ def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
 
 
 @njit(cache=True, nogil=True)
-def _sizes(labels, out):
+def _sizes(labels: Array, out: Array) -> None:
     for y in range(labels.shape[0]):
         for x in range(labels.shape[1]):
             out[labels[y, x]] += 1
 
 
 @njit(cache=True, nogil=True)
-def _boxes(labels, out):
+def _boxes(labels: Array, out: Array) -> None:
     height, width = labels.shape
     low = np.full((len(out), 2), height + width, np.int32)
     for y in range(height):

@@ -5,18 +5,17 @@ Floats are float32 and every operation is one of + − × ÷ √ in the referenc
 decides, since a mispredicted branch costs more than the arithmetic.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from numba import njit
-from numpy.typing import NDArray
 from torch import Tensor
 
-from spit.kernels.cpu.threads import for_each_image
-from spit.kernels.reference import Levels
-from spit.kernels.rules import SCALE, Rules
+from spit.kernels.cpu.threads import Array, for_each_image
+from spit.kernels.rules import SCALE, Levels, Rules
 
 F = np.float32
-Array = NDArray[np.generic]
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
@@ -74,7 +73,7 @@ def _contract_image(planes: Array, rules: Rules) -> list[Array]:
 
 
 @njit(cache=True, nogil=True)
-def _link_pixels(planes, cosine):
+def _link_pixels(planes: Array, cosine: bool) -> Array:
     """Level 0: each pixel's best of four neighbours, the smallest number first among equals."""
     channels, height, width = planes.shape
     pixels = height * width
@@ -123,7 +122,7 @@ def _link_pixels(planes, cosine):
 
 
 @njit(cache=True, nogil=True)
-def _edge_weights(points, stride, out, cosine):
+def _edge_weights(points: Array, stride: int, out: Array, cosine: bool) -> None:
     """The similarity of pixel p and p + stride, for every p that has such a neighbour below."""
     channels, pixels = points.shape
     edges = pixels - stride
@@ -146,7 +145,7 @@ def _edge_weights(points, stride, out, cosine):
 
 
 @njit(cache=True, nogil=True)
-def _components(chosen):
+def _components(chosen: Array) -> tuple[Array, int]:
     """Labels and count of the forest's trees, roots numbered in their order. Writes over ``chosen``."""
     count = len(chosen)
     for v in range(count):
@@ -173,7 +172,7 @@ def _components(chosen):
 
 
 @njit(cache=True, nogil=True)
-def _adjacency(labels):
+def _adjacency(labels: Array) -> Array:
     """Pairs of neighbouring regions. Runs along a shared border give one pair."""
     height, width = labels.shape
     edges = np.empty((2 * height * width + 1, 2), np.int32)
@@ -200,7 +199,7 @@ def _adjacency(labels):
 
 
 @njit(cache=True, nogil=True)
-def _contract_edges(edges, parents):
+def _contract_edges(edges: Array, parents: Array) -> Array:
     out = np.empty((len(edges) + 1, 2), np.int32)
     k = 0
     last_u = last_v = -1
@@ -215,7 +214,7 @@ def _contract_edges(edges, parents):
 
 
 @njit(cache=True, nogil=True)
-def _pixel_sums(planes, labels, count):
+def _pixel_sums(planes: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
     channels, height, width = planes.shape
     sums = np.zeros((count, channels), np.int64)
     sizes = np.zeros(count, np.int64)
@@ -237,7 +236,7 @@ def _pixel_sums(planes, labels, count):
 
 
 @njit(cache=True, nogil=True)
-def _aggregate(sums, sizes, boxes, parents, count):
+def _aggregate(sums: Array, sizes: Array, boxes: Array, parents: Array, count: int) -> tuple[Array, Array, Array]:
     channels = sums.shape[1]
     new_sums = np.zeros((count, channels), np.int64)
     new_sizes = np.zeros(count, np.int64)
@@ -258,7 +257,7 @@ def _aggregate(sums, sizes, boxes, parents, count):
 
 
 @njit(cache=True, nogil=True)
-def _points(sums, sizes, cosine):
+def _points(sums: Array, sizes: Array, cosine: bool) -> Array:
     """What is compared: sums at unit length for the cosine, means for the Euclidean distance."""
     count, channels = sums.shape
     points = np.empty((count, channels), np.float32)
@@ -278,7 +277,7 @@ def _points(sums, sizes, cosine):
 
 
 @njit(cache=True, nogil=True)
-def _loop_weights(sizes, loop_mean, clip):
+def _loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
     """One weight a region; none where ``clip`` is negative (no self-loops)."""
     count = len(sizes)
     if clip < 0:
@@ -300,7 +299,7 @@ def _loop_weights(sizes, loop_mean, clip):
 
 
 @njit(cache=True, nogil=True)
-def _density(u, v, sizes, boxes):
+def _density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
     height = max(boxes[u, 2], boxes[v, 2]) - min(boxes[u, 0], boxes[v, 0]) + 1
     width = max(boxes[u, 3], boxes[v, 3]) - min(boxes[u, 1], boxes[v, 1]) + 1
     perimeter = 2 * (height + width)
@@ -309,7 +308,9 @@ def _density(u, v, sizes, boxes):
 
 
 @njit(cache=True, nogil=True)
-def _link_regions(edges, points, sizes, boxes, loops, ratio, cosine):
+def _link_regions(
+    edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, ratio: tuple[Any, Any], cosine: bool
+) -> tuple[Array, Array]:
     """Each region's best neighbour and its weight."""
     count, channels = points.shape
     weights = np.empty(len(edges), np.float32)
@@ -354,7 +355,7 @@ def _link_regions(edges, points, sizes, boxes, loops, ratio, cosine):
 
 
 @njit(cache=True, nogil=True)
-def _ordered(weights):
+def _ordered(weights: Array) -> Array:
     """Floats as integers of the same order, in the upper half of 64 bits; −0 becomes 0."""
     out = np.empty(len(weights), np.int64)
     bits = (weights + F(0)).view(np.int32)
@@ -364,7 +365,7 @@ def _ordered(weights):
 
 
 @njit(cache=True, nogil=True)
-def _merge_below(edges, means, near):
+def _merge_below(edges: Array, means: Array, near: Any) -> Array:
     """Union of all edges shorter than √near; a root is the smallest region of its tree."""
     count, channels = means.shape
     root = np.arange(count).astype(np.int32)
@@ -390,7 +391,7 @@ def _merge_below(edges, means, near):
 
 
 @njit(cache=True, nogil=True)
-def _keep_heaviest(weights, chosen, bound):
+def _keep_heaviest(weights: Array, chosen: Array, bound: int) -> Array:
     """Cancel the lightest choices of the forest, so that ``bound`` regions stay if that many can."""
     count = len(chosen)
     children = np.empty(count, np.int32)

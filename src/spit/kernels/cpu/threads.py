@@ -4,8 +4,12 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import Any
 
+import numpy.typing as npt
 import torch
+
+Array = npt.NDArray[Any]
 
 
 def for_each_image(function: Callable[[int], None], count: int) -> None:

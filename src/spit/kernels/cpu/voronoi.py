@@ -5,7 +5,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.cpu.threads import Array, for_each_image
 
 
 def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
@@ -22,7 +22,7 @@ def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
 
 
 @njit(cache=True, nogil=True)
-def _nearest(sites, labels):
+def _nearest(sites: Array, labels: Array) -> None:
     height, width = labels.shape
     count = len(sites)
     side = max(int(np.sqrt(height * width / count)), 1)
@@ -68,7 +68,7 @@ def _nearest(sites, labels):
 
 
 @njit(cache=True, nogil=True)
-def _settle(sites, labels):
+def _settle(sites: Array, labels: Array) -> None:
     """Give what is cut off from its site to the nearest cell that touches it, layer by layer."""
     height, width = labels.shape
     pixels = height * width
@@ -114,7 +114,7 @@ def _settle(sites, labels):
 
 
 @njit(cache=True, nogil=True)
-def _neighbors(p, height, width):
+def _neighbors(p: int, height: int, width: int) -> tuple[int, int, int, int]:
     y, x = p // width, p % width
     return (
         p - width if y > 0 else -1,

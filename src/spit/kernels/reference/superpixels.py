@@ -1,8 +1,6 @@
-"""The definition of every hot operation, in plain torch, to be read beside the paper.
+"""Superpixels by parallel edge contraction (§2.2).
 
-Other backends are compiled versions of this file: same names, same partitions bit for bit. What
-makes that possible: features and region sums are integers, the curves of App. B are tables, and a
-weight is float32 made from + − × ÷ √ alone, one operation at a time in the order written here.
+A weight is float32 made from + − × ÷ √ alone, one operation at a time in the order written here.
 """
 
 import math
@@ -10,47 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from spit.kernels.rules import SCALE, Rules
-
-Levels = list[tuple[Tensor, Tensor]]
-
-
-# --- τ: preprocessing (App. B) ----------------------------------------------------------------
-
-
-def contrast(images: Tensor, table: Tensor) -> Tensor:
-    """Look every 8-bit value up in its channel's curve.
-
-    Shape:
-        images ``(B, C, H, W)`` uint8, table ``(C, 256)`` int16, answer ``(B, C, H, W)`` int16.
-    """
-    channel = torch.arange(images.shape[1])[:, None, None]
-    return table[channel, images.long()]
-
-
-def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
-    """Perona–Malik diffusion: smooths inside regions, stops at edges (App. B).
-
-    One step moves ``γ g(Δ) Δ`` over every edge of the grid, ``g(Δ) = exp(−(Δ/κ)²)``, all edges at
-    once, and clips to [−1, 1]. The flux is a table over the integer difference Δ.
-
-    Shape:
-        features ``(B, C, H, W)`` int16, flux ``(4 · SCALE + 1,)`` int32 for Δ from −2·SCALE.
-    """
-    x = features.int()
-    for _ in range(steps):
-        south = flux[x.diff(dim=2) + 2 * SCALE]
-        east = flux[x.diff(dim=3) + 2 * SCALE]
-        x = x.clone()
-        x[:, :, :-1] += south
-        x[:, :, 1:] -= south
-        x[:, :, :, :-1] += east
-        x[:, :, :, 1:] -= east
-        x = x.clamp(-SCALE, SCALE)
-    return x.to(torch.int16)
-
-
-# --- τ: superpixels (§2.2) --------------------------------------------------------------------
+from spit.kernels.rules import SCALE, Levels, Rules
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
@@ -256,98 +214,3 @@ def _bound(graph: _Graph, rules: Rules) -> Tensor:
         graph = graph.contract(level)
         parents = level[parents]
     return parents
-
-
-# --- τ: Voronoi cells --------------------------------------------------------------------------
-
-
-def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
-    """Label each pixel with its nearest site, ties to the smaller number, every cell 4-connected.
-
-    A thin cell can fall apart on the pixel grid. What is cut off from its site goes, from the rim
-    inwards, to the nearest of the sites whose cells touch it.
-
-    Shape:
-        sites ``(B, N, 2)`` int32, distinct pixels (y, x) within an image; answer ``(B, H, W)`` int32.
-    """
-    return torch.stack([_cells(image_sites.long(), height, width) for image_sites in sites]).int()
-
-
-def _cells(sites: Tensor, height: int, width: int) -> Tensor:
-    y, x = torch.arange(height)[:, None], torch.arange(width)
-
-    def distance(labels: Tensor) -> Tensor:
-        return (y - sites[labels, 0]) ** 2 + (x - sites[labels, 1]) ** 2
-
-    labels = torch.zeros(height, width, dtype=torch.int64)
-    for n in range(1, len(sites)):
-        candidate = torch.full_like(labels, n)
-        labels = torch.where(distance(candidate) < distance(labels), candidate, labels)
-    settled = torch.zeros_like(labels, dtype=torch.bool)
-    settled[sites[:, 0], sites[:, 1]] = True
-    while True:
-        grown = settled.clone()
-        for here, there in _NEIGHBORS:
-            grown[here] |= settled[there] & (labels[here] == labels[there])
-        if torch.equal(grown, settled):
-            break
-        settled = grown
-    far = (height + width) ** 2
-    while not settled.all():
-        best = torch.full_like(labels, far)
-        choice = labels.clone()
-        for here, there in _NEIGHBORS:
-            offer = labels[there]
-            cost = torch.full_like(labels, far)
-            candidate = choice.clone()
-            candidate[here] = offer
-            cost[here] = torch.where(settled[there], distance(candidate)[here], far)
-            closer = (cost < best) | ((cost == best) & (candidate < choice) & (cost < far))
-            best, choice = torch.where(closer, cost, best), torch.where(closer, candidate, choice)
-        reached = ~settled & (best < far)
-        labels, settled = torch.where(reached, choice, labels), settled | reached
-    return labels
-
-
-_ALL = slice(None)
-_NEIGHBORS = (
-    ((slice(1, None), _ALL), (slice(None, -1), _ALL)),  # north
-    ((_ALL, slice(1, None)), (_ALL, slice(None, -1))),  # west
-    ((_ALL, slice(None, -1)), (_ALL, slice(1, None))),  # east
-    ((slice(None, -1), _ALL), (slice(1, None), _ALL)),  # south
-)
-
-
-# --- regions -----------------------------------------------------------------------------------
-
-
-def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """Pixels in each region.
-
-    Shape:
-        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN,)`` int64.
-    """
-    packed = labels + offsets[:-1, None, None]
-    return torch.bincount(packed.flatten(), minlength=int(offsets[-1]))
-
-
-def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """The smallest box ``(y0, x0, y1, x1)`` around each region, the ends exclusive.
-
-    Shape:
-        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN, 4)`` int32.
-    """
-    _, height, width = labels.shape
-    packed = (labels + offsets[:-1, None, None]).flatten()
-    y = torch.arange(height)[:, None].expand_as(labels).flatten()
-    x = torch.arange(width).expand_as(labels).flatten()
-    corner = packed.new_zeros(int(offsets[-1]))
-    return torch.stack([
-        corner.scatter_reduce(0, packed, y, "amin", include_self=False),
-        corner.scatter_reduce(0, packed, x, "amin", include_self=False),
-        corner.scatter_reduce(0, packed, y + 1, "amax", include_self=False),
-        corner.scatter_reduce(0, packed, x + 1, "amax", include_self=False),
-    ], dim=1).int()
-
-
-from spit.kernels.reference_phi import color_patches, gradient_histogram, position_histogram, scharr  # noqa: E402, F401

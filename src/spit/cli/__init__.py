@@ -1,0 +1,17 @@
+"""The command line, one verb a file. ``spit --help`` names the verbs."""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The entry point of ``spit``: 0 where all went well, 2 with one line on stderr where it did not."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError:
+        print("spit: the command line needs typer and rich: pip install 'spit[cli]'", file=sys.stderr)
+        return 2
+    from spit.cli.app import run
+
+    return run(sys.argv[1:] if arguments is None else list(arguments))

@@ -1,0 +1,82 @@
+"""The verbs put together, and the one place where an error becomes one line."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from spit.cli.classify import classify
+from spit.cli.console import fail
+from spit.cli.demo import demo
+from spit.cli.options import command
+from spit.cli.tokenize import tokenize
+from spit.errors import SpitError
+
+app = typer.Typer(
+    name="spit",
+    help="Superpixel tokens for Vision Transformers.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for verb in (demo, tokenize, classify):
+    app.command()(command(verb))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from spit import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _spit(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True,
+                                                callback=_show_version)] = False) -> None:
+    """Superpixel tokens for Vision Transformers."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; what a user can get wrong ends in one line on stderr and exit code 2.
+
+    ``SPIT_TRACEBACK=1`` in the environment lets the error through instead. An error of any other kind
+    is a bug of spit and keeps its traceback.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" rather than failing on ×
+    try:
+        # In this mode typer returns the code of typer.Exit, and lets its errors of usage through.
+        code = app(arguments or ["--help"], prog_name="spit", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except BrokenPipeError:  # the reader, `head` say, has gone: nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        fail("stopped")
+        return 130
+    except Exception as error:
+        if os.environ.get("SPIT_TRACEBACK") == "1" or not _is_users(error):
+            raise
+        fail(_line(error))
+        return 2
+
+
+def _is_users(error: Exception) -> bool:
+    return hasattr(error, "format_message") or isinstance(
+        error, SpitError | ValueError | TypeError | OSError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def _line(error: Exception) -> str:
+    if hasattr(error, "format_message"):  # typer's, or click's where an older typer stands on it
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context is not None else "spit"
+        return f"{error.format_message()} (see {where} --help)"
+    if isinstance(error, OSError) and not isinstance(error, SpitError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return "not enough memory for an image of this size; give a smaller one"
+    return str(error) or type(error).__name__

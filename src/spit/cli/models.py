@@ -1,0 +1,110 @@
+"""Models from what a user gives, and their answers about an image."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from spit import registry, weights
+from spit.cli.options import TokenizerOptions
+from spit.data.classes import imagenet_classes
+from spit.errors import WeightsError
+from spit.interop import from_timm
+from spit.model import SpitModel
+
+DEFAULT_MODEL = "spit_tiny_16"
+FILES = (".safetensors", ".pth", ".pt", ".bin")
+WAYS = ("give --weights with a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in "
+        "timm's names (.safetensors, .pth)")
+LONGEST = 16  # a strip longer than this many times its short side is cut before it is resized
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A class and the probability the model gives it."""
+
+    index: int
+    name: str
+    probability: float
+
+
+def embedded(name: str) -> bool:
+    """Whether trained weights of that model come with this version of spit."""
+    return (registry.CHECKPOINTS / name / weights.CONFIG).is_file()
+
+
+def load_classifier(source: str | None, name: str | None, options: TokenizerOptions, device: str) -> SpitModel:
+    """The model that ``--weights``, ``--model`` and the tokenizer's options ask for.
+
+    Raises:
+        WeightsError: no such weights, damaged ones, those of another model, or a model without classes.
+        ValueError: an unknown model or tokenizer, or an option of another tokenizer.
+    """
+    model = _load(source, name)
+    if model.config.num_classes == 0:
+        raise WeightsError(f"{source or name}: expected a model that knows classes, got one without a head")
+    if options.anything:
+        own = model.config
+        model = model.with_tokenizer(options.build(own.tokenizer, dict(own.tokenizer_options)))
+    return model.to(device).eval()
+
+
+def _load(source: str | None, name: str | None) -> SpitModel:
+    if source is None:
+        name = name or DEFAULT_MODEL
+        registry.model_config(name)  # an unknown name is refused as such
+        if not embedded(name):
+            raise WeightsError(f"no trained weights of {name} come with this version of spit; {WAYS}")
+        return registry.create_model(name, pretrained=True)
+    path = Path(source)
+    if path.is_file() or path.suffix.lower() in FILES:
+        if name is not None:
+            raise ValueError(f"--model {name} names a model of spit, but {source} is a file, which tells its own "
+                             "size; leave --model out (--tokenizer changes the tokens)")
+        return from_timm(path)
+    return weights.load(source) if name is None else registry.create_model(name, pretrained=source)
+
+
+@torch.inference_mode()
+def guess(model: SpitModel, image: Tensor, size: int, top: int) -> tuple[list[Guess], int]:
+    """The likeliest classes of an image's central square, and how many tokens it was cut into.
+
+    Shape:
+        image ``(3, H, W)`` uint8.
+    """
+    square = central_square(image, size).to(model.embedder.class_token.device)
+    output = model(square[None], record=())
+    values, indices = output.logits[0].float().softmax(0).topk(min(top, model.config.num_classes))
+    names = imagenet_classes() if model.config.num_classes == 1000 else None
+    guesses = [Guess(index, names[index] if names else f"class {index}", value)
+               for index, value in zip(indices.tolist(), values.tolist(), strict=True)]
+    return guesses, int(output.partition.counts[0])
+
+
+def central_square(image: Tensor, size: int) -> Tensor:
+    """What ViTs are evaluated on: the short side to 8/7 of the size (256 for 224), bicubic, and its centre.
+
+    Shape:
+        ``(3, H, W)`` uint8 to ``(3, size, size)`` uint8.
+    """
+    height, width = image.shape[1:]
+    longest = LONGEST * min(height, width)  # only the centre is kept: a strip of 1 × 10⁸ needs no 256 × 10¹⁰ pixels
+    top, left = max(height - longest, 0) // 2, max(width - longest, 0) // 2
+    image = image[:, top : top + longest, left : left + longest]
+    height, width = image.shape[1:]
+    short = round(size * 8 / 7)
+    scaled = (int(short * width / min(height, width)), int(short * height / min(height, width)))
+    picture = Image.fromarray(image.permute(1, 2, 0).contiguous().cpu().numpy())
+    picture = picture.resize(scaled, Image.Resampling.BICUBIC)
+    left, top = round((scaled[0] - size) / 2), round((scaled[1] - size) / 2)
+    pixels = np.array(picture.crop((left, top, left + size, top + size)))
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+
+
+def as_json(guesses: list[Guess]) -> list[dict[str, Any]]:
+    """The guesses as JSON has them."""
+    return [vars(item).copy() for item in guesses]

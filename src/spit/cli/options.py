@@ -1,0 +1,141 @@
+"""The options that verbs share, each written once.
+
+A verb asks for a group by a parameter whose type is one of the dataclasses here;
+:func:`command` shows typer the group's fields in its place.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from spit.tokenizers import Tokenizer
+
+KERNEL_DEVICES = ("cpu",)  # until the GPU kernels land
+
+Images = Annotated[list[Path], typer.Argument(
+    metavar="IMG...", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
+OutputFolder = Annotated[Path, typer.Option(
+    "--output", "-o", metavar="FOLDER", help="Where the files go; made where it is not there. Files of the same "
+                                             "names in it are replaced.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
+Weights = Annotated[str | None, typer.Option(
+    "--weights", metavar="PATH|HUB_ID", show_default=False,
+    help="A folder that spit.save_model wrote, a Hugging Face hub id (owner/name or owner/name@revision), or a ViT "
+         "in timm's names (.safetensors or .pth). The checkpoint that comes with spit unless told.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto for the best one that spit has kernels for.")]
+ImageSize = Annotated[int, typer.Option("--image-size", min=1, help="Side of the square that the model sees.")]
+
+
+@dataclass(frozen=True)
+class TokenizerOptions:
+    """τ and its options; those left out take the tokenizer's own defaults."""
+
+    tokenizer: Annotated[str | None, typer.Option(
+        metavar="superpixel|patch|voronoi", show_default=False,
+        help="How to cut the image: superpixel, or the model's own where there is one, unless told.")] = None
+    levels: Annotated[int | None, typer.Option(
+        show_default=False, help="Superpixels: levels of the hierarchy, 4 unless told.")] = None
+    compactness: Annotated[float | None, typer.Option(
+        show_default=False, help="Superpixels: from 0, as the image is, to 1, compact.")] = None
+    merge_threshold: Annotated[float | None, typer.Option(
+        show_default=False, help="Superpixels: join neighbours closer than this after the last level; 0 joins none.")
+    ] = None
+    max_tokens: Annotated[int | None, typer.Option(
+        show_default=False, help="Superpixels: an exact upper bound on the number of regions.")] = None
+    features: Annotated[str | None, typer.Option(
+        metavar="paper|published", show_default=False, help="Superpixels: what is compared.")] = None
+    similarity: Annotated[str | None, typer.Option(
+        metavar="cosine|euclidean", show_default=False, help="Superpixels: how it is compared.")] = None
+    self_loop: Annotated[str | None, typer.Option(
+        metavar="clipped|paper|published|none", show_default=False,
+        help="Superpixels: weight of staying alone.")] = None
+    patch_size: Annotated[int | None, typer.Option(
+        show_default=False, help="Patches: side in pixels, 16 unless told.")] = None
+    cells: Annotated[int | None, typer.Option(
+        show_default=False, help="Voronoi: how many cells, one for every 256 pixels unless told.")] = None
+    seed: Annotated[int | None, typer.Option(show_default=False, help="Voronoi: another seed, other cells.")] = None
+
+    def given(self, name: str) -> dict[str, Any]:
+        """What was asked for of the tokenizer of that name; what belongs to another is refused."""
+        known = {"superpixel": ("levels", "compactness", "merge_threshold", "max_tokens", "features", "similarity",
+                                "self_loop"),
+                 "patch": ("patch_size",), "voronoi": ("cells", "seed")}
+        asked = {key: value for key, value in vars(self).items() if key != "tokenizer" and value is not None}
+        for key in asked:
+            if name in known and key not in known[name]:
+                owner = next(owner for owner, names in known.items() if key in names)
+                raise ValueError(f"--{key.replace('_', '-')} belongs to --tokenizer {owner}, not to {name}")
+        return {"size" if key == "patch_size" else key: value for key, value in asked.items()}
+
+    def build(self, name: str = "superpixel", base: dict[str, Any] | None = None) -> "Tokenizer":
+        """The tokenizer asked for; ``name`` with the options ``base`` unless another was."""
+        from spit.tokenizers import create_tokenizer
+
+        chosen = self.tokenizer or name
+        return create_tokenizer(chosen, **{**((base or {}) if chosen == name else {}), **self.given(chosen)})
+
+    @property
+    def anything(self) -> bool:
+        """Whether any option was given at all."""
+        return any(value is not None for value in vars(self).values())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How image files are read."""
+
+    max_pixels: Annotated[int | None, typer.Option(
+        min=1, show_default=False, help="Refuse images of more pixels; 100 million unless told.")] = None
+
+    def load(self, path: Path) -> Any:
+        """The image in a file, ``(3, H, W)`` uint8."""
+        from spit.data.images import MAX_PIXELS, load_image
+
+        return load_image(path, MAX_PIXELS if self.max_pixels is None else self.max_pixels)
+
+
+def choose_device(name: str) -> str:
+    """Check ``--device``: a device that is there and that spit has kernels for."""
+    import torch
+
+    if name == "auto":
+        return "cuda" if "cuda" in KERNEL_DEVICES and torch.cuda.is_available() else "cpu"
+    kind = name.partition(":")[0]
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f"expected --device cpu, cuda or auto, got {name!r}")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"--device {name}: torch finds no CUDA device here; use --device cpu")
+    if kind not in KERNEL_DEVICES:
+        raise ValueError(f"--device {name}: this version of spit has kernels for the CPU alone; use --device cpu")
+    return name
+
+
+def command(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The verb as typer reads it: each parameter of a dataclass's type replaced by the dataclass's fields."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(verb, eval_str=True).parameters.values():
+        kind = parameter.annotation
+        if is_dataclass(kind):
+            groups[parameter.name] = kind
+            hints = get_type_hints(kind, include_extras=True)
+            parameters += [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+                                             annotation=hints[field.name]) for field in fields(kind)]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(verb)
+    def run(**values: Any) -> Any:
+        for name, kind in groups.items():
+            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+        return verb(**values)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

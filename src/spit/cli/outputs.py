@@ -1,0 +1,42 @@
+"""Files written whole or not at all."""
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from spit.cli.console import shown
+
+
+def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
+    """Write files that belong together: all under temporary names first, then each in its place.
+
+    Where the disk fills up or a folder refuses, no temporary file stays and no file is half-written.
+
+    Args:
+        inputs: files that must not be overwritten.
+
+    Raises:
+        ValueError: one of them would be.
+        OSError: the disk is full, a folder cannot be written, and so on.
+    """
+    protected = {path.resolve() for path in inputs}
+    for path in contents:
+        if path.resolve() in protected:
+            raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
+    temporaries: dict[Path, Path] = {}
+    try:
+        for index, (path, data) in enumerate(contents.items()):
+            temporary = path.with_name(f".spit-{os.getpid()}-{index}")
+            temporaries[path] = temporary
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                temporary.write_bytes(data)
+            except OSError as error:  # which does not always name a file, or names the temporary one
+                raise OSError(error.errno, error.strerror, str(path)) from error
+        for path, temporary in temporaries.items():
+            os.replace(temporary, path)
+    finally:
+        for temporary in temporaries.values():
+            with suppress(OSError):
+                temporary.unlink()

@@ -1,0 +1,82 @@
+"""Captioned pictures in a grid on white, for people to look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from PIL import Image, ImageDraw, ImageFont
+
+SMALLEST, LARGEST = 360, 560  # the longer side of a tile in pixels
+MARGIN = 36
+INK, GREY = "#16181d", "#6a7079"
+TITLE, NOTE, CAPTION, DETAIL = 40, 22, 24, 19  # sizes of type
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A picture with a caption, and a line of detail below it in grey."""
+
+    picture: Image.Image
+    caption: str
+    detail: str = ""
+
+
+def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") -> Image.Image:
+    """The tiles in a grid with even margins.
+
+    Every column is as wide as its widest tile or caption, every row as high as its highest tile. A
+    small picture is enlarged by whole pixels, a large one is shrunk.
+    """
+    if not rows or not all(rows):
+        raise ValueError("expected at least one row, and one tile in each, got none")
+    grid = [[Tile(fit(tile.picture), tile.caption, tile.detail) for tile in row] for row in rows]
+    columns = max(len(row) for row in grid)
+    widths = [max(_tile_width(row[c]) for row in grid if c < len(row)) for c in range(columns)]
+    heights = [max(tile.picture.height for tile in row) for row in grid]
+    head = (TITLE + 14 if title else 0) + (NOTE + 14 if note else 0)
+    foot = CAPTION + DETAIL + 26  # below each tile
+    text_width = max(_text_width(title, TITLE), _text_width(note, NOTE))
+    width = MARGIN + max(sum(widths) + MARGIN * columns, text_width + MARGIN)
+    gap = MARGIN // 2  # between the head and the rows, and below each row's captions
+    height = MARGIN + head + (gap if head else 0) + sum(heights) + (foot + gap) * len(grid)
+    canvas = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(canvas)
+    top = MARGIN
+    for text, size, ink in ((title, TITLE, INK), (note, NOTE, GREY)):
+        if text:
+            draw.text((MARGIN, top), text, ink, _font(size))
+            top += size + 14
+    top += gap if head else 0
+    for row, row_height in zip(grid, heights, strict=True):
+        left = MARGIN
+        for tile, column in zip(row, widths, strict=False):
+            canvas.paste(tile.picture, (left, top))
+            draw.text((left, top + row_height + 8), tile.caption, INK, _font(CAPTION))
+            draw.text((left, top + row_height + CAPTION + 16), tile.detail, GREY, _font(DETAIL))
+            left += column + MARGIN
+        top += row_height + foot + gap
+    return canvas
+
+
+def fit(picture: Image.Image, smallest: int = SMALLEST, largest: int = LARGEST) -> Image.Image:
+    """A picture whose longer side is between two bounds: enlarged by a whole factor, or shrunk smoothly."""
+    longer = max(picture.size)
+    if longer > largest:
+        width, height = (max(1, round(side * largest / longer)) for side in picture.size)
+        return picture.resize((width, height), Image.Resampling.LANCZOS)
+    if longer < smallest:
+        factor = max(1, min(ceil(smallest / longer), largest // longer))
+        return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
+    return picture
+
+
+def _tile_width(tile: Tile) -> int:
+    return max(tile.picture.width, _text_width(tile.caption, CAPTION), _text_width(tile.detail, DETAIL))
+
+
+def _text_width(text: str, size: int) -> int:
+    return ceil(_font(size).getlength(text))
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size=size)

@@ -1,0 +1,98 @@
+"""One image and its partition as a picture of the same size: boundaries, or mean colours."""
+
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+from torch import Tensor
+
+from spit.images import quantize
+from spit.partition import Partition
+
+LIGHT = (255, 226, 64)  # yellow, on what is dark
+DARK = (16, 24, 64)  # navy, on what is bright
+BRIGHT = 160  # a neighbourhood at least this bright gets the dark line; the light one has a luma of 216
+
+
+def draw_overlay(image: Tensor, partition: Partition, thickness: int | None = None) -> Image.Image:
+    """The image with a line between regions, yellow where it is dark and navy where it is bright.
+
+    Args:
+        image: uint8, or floats in [0, 1], of 1 or 3 channels.
+        partition: of that image alone.
+        thickness: of the line in pixels; None is 1, and 1 more for every 1,500 pixels of the longer
+            side, so that the line is seen when a large picture is shrunk to a screen.
+
+    Shape:
+        image ``(C, H, W)``; the picture is W × H.
+    """
+    pixels = _pixels(image, partition)
+    if thickness is None:
+        thickness = 1 + max(pixels.shape[:2]) // 1500
+    if thickness < 1:
+        raise ValueError(f"expected a thickness of at least 1 pixel, got {thickness}")
+    [edges] = partition.boundaries()
+    line = _thicken(edges.cpu().numpy(), thickness)
+    # The neighbourhood decides, not the pixel: a line that changed colour at every hair would not read as a line.
+    radius = 2 + max(pixels.shape[:2]) // 50
+    around = np.asarray(Image.fromarray(pixels).convert("L").filter(ImageFilter.BoxBlur(radius)))
+    color = np.where(around[:, :, None] >= BRIGHT, np.array(DARK, np.uint8), np.array(LIGHT, np.uint8))
+    return Image.fromarray(np.where(line[:, :, None], color, pixels))
+
+
+def draw_mean_colors(image: Tensor, partition: Partition) -> Image.Image:
+    """Each region in the mean of its colours, rounded: all that one number a channel and token can say.
+
+    Shape:
+        image ``(C, H, W)``; the picture is W × H.
+    """
+    pixels = _pixels(image, partition)
+    [labels] = partition.blocks[0].cpu().numpy()
+    flat = labels.ravel()
+    sizes = np.bincount(flat)
+    means = np.stack([np.bincount(flat, channel.ravel()) / sizes for channel in np.moveaxis(pixels, 2, 0)], axis=1)
+    return Image.fromarray(np.rint(means).astype(np.uint8)[labels])
+
+
+def as_picture(image: Tensor) -> Image.Image:
+    """The image itself, ``(C, H, W)``, as Pillow has it."""
+    return Image.fromarray(_hwc(image))
+
+
+def encode_png(picture: Image.Image) -> bytes:
+    """The picture as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _pixels(image: Tensor, partition: Partition) -> NDArray[np.uint8]:
+    """The image as Pillow has it, ``(H, W, 3)``, once it is sure to be the partition's."""
+    if image.ndim != 3 or image.shape[0] not in (1, 3):
+        raise ValueError(f"expected one image of shape (3, H, W) or (1, H, W), got {tuple(image.shape)}")
+    if len(partition) != 1:
+        raise ValueError(f"expected the partition of one image, got {len(partition)}; partition[i] is that of image i")
+    if partition.blocks[0].shape[1:] != image.shape[1:]:
+        raise ValueError(f"expected the partition of this image of {tuple(image.shape[1:])} pixels, "
+                         f"got labels of {tuple(partition.blocks[0].shape[1:])}")
+    return _hwc(image)
+
+
+def _hwc(image: Tensor) -> NDArray[np.uint8]:
+    pixels: NDArray[np.uint8] = quantize(image.detach()[None])[0].expand(3, -1, -1).permute(1, 2, 0).cpu().numpy()
+    return np.ascontiguousarray(pixels)
+
+
+def _thicken(line: NDArray[np.bool_], thickness: int) -> NDArray[np.bool_]:
+    """Every marked pixel grown to a square; the growth alternates sides, so that the line stays in its place."""
+    for step in range(thickness - 1):
+        grown = line.copy()
+        if step % 2 == 0:
+            grown[1:] |= line[:-1]
+            grown[:, 1:] |= grown[:, :-1].copy()
+        else:
+            grown[:-1] |= line[1:]
+            grown[:, :-1] |= grown[:, 1:].copy()
+        line = grown
+    return line

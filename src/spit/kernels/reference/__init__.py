@@ -1,0 +1,25 @@
+"""The definition of every hot operation, in plain torch, to be read beside the paper.
+
+The other backends are compiled versions of these files: same names, same partitions bit for bit.
+What makes that possible: superpixel features and region sums are integers, the curves of App. B are
+tables, and the one comparison that matters is of float32 numbers made in one fixed order.
+"""
+
+from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
+from spit.kernels.reference.preprocess import contrast, diffuse
+from spit.kernels.reference.regions import region_boxes, region_sizes
+from spit.kernels.reference.superpixels import superpixels
+from spit.kernels.reference.voronoi import nearest_sites
+
+__all__ = [
+    "color_patches",
+    "contrast",
+    "diffuse",
+    "gradient_histogram",
+    "nearest_sites",
+    "position_histogram",
+    "region_boxes",
+    "region_sizes",
+    "scharr",
+    "superpixels",
+]

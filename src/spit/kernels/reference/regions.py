@@ -1,0 +1,33 @@
+"""Sizes and boxes of regions."""
+
+import torch
+from torch import Tensor
+
+
+def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
+    """Pixels in each region.
+
+    Shape:
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN,)`` int64.
+    """
+    packed = labels + offsets[:-1, None, None]
+    return torch.bincount(packed.flatten(), minlength=int(offsets[-1]))
+
+
+def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
+    """The smallest box ``(y0, x0, y1, x1)`` around each region, the ends exclusive.
+
+    Shape:
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN, 4)`` int32.
+    """
+    _, height, width = labels.shape
+    packed = (labels + offsets[:-1, None, None]).flatten()
+    y = torch.arange(height)[:, None].expand_as(labels).flatten()
+    x = torch.arange(width).expand_as(labels).flatten()
+    corner = packed.new_zeros(int(offsets[-1]))
+    return torch.stack([
+        corner.scatter_reduce(0, packed, y, "amin", include_self=False),
+        corner.scatter_reduce(0, packed, x, "amin", include_self=False),
+        corner.scatter_reduce(0, packed, y + 1, "amax", include_self=False),
+        corner.scatter_reduce(0, packed, x + 1, "amax", include_self=False),
+    ], dim=1).int()
