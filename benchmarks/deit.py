@@ -19,8 +19,8 @@ from torch import Tensor
 
 import spit
 
-sys.path.insert(0, str(ROOT / "tests" / "paper"))
-from plain_vit import IMAGENET_MEAN, IMAGENET_STD, vit_logits
+sys.path.insert(0, str(ROOT / "tests"))
+from paper.plain_vit import IMAGENET_MEAN, IMAGENET_STD, vit_logits
 
 BATCH = 25
 

@@ -13,18 +13,12 @@ from spit.config import ModelConfig
 from spit.embedder import Embedder, take_class_token
 from spit.features import FeatureExtractor
 from spit.heads import ClassHead
-from spit.images import Images, image_blocks
+from spit.images import ImageBlocks, Images, image_blocks
 from spit.partition import Partition
-from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
+from spit.tokenizers import Tokenizer, create_tokenizer
 from spit.tokens import Tokens
 
 __all__ = ["ModelConfig", "Output", "SpitModel", "choose_tokens"]
-
-TOKENIZER_NAMES: dict[type, str] = {  # to find the name of a tokenizer given as an object
-    PatchTokenizer: "patch",
-    VoronoiTokenizer: "voronoi",
-    SuperpixelTokenizer: "superpixel",
-}
 
 
 @dataclass(frozen=True)
@@ -106,9 +100,10 @@ class SpitModel(nn.Module):
                 record of names or layers that are not there.
         """
         recorder = None if record is None else Recorder.of(record, self.config.depth)
-        self._check(images)
-        partition = self.tokenizer(images)
-        features = self.extractor(images, partition)
+        blocks = self._check(images)
+        # τ and φ take blocks that are checked already; a callable of the user's gets what the user gave.
+        partition = self.tokenizer(blocks if isinstance(self.tokenizer, Tokenizer) else images)
+        features = self.extractor(blocks, partition)
         kept = self._choose(features)
         tokens = self.backbone(self.embedder(features if kept is None else features.select(kept)), recorder)
         class_token, tokens = take_class_token(tokens)
@@ -140,8 +135,10 @@ class SpitModel(nn.Module):
         shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
         model = copy.deepcopy(self, dict(shared))
         model.tokenizer = tokenizer
-        name = TOKENIZER_NAMES.get(type(tokenizer), type(tokenizer).__name__)
-        options = tokenizer.config() if isinstance(tokenizer, Tokenizer) else {}
+        if isinstance(tokenizer, Tokenizer):
+            name, options = tokenizer.name, tokenizer.config()
+        else:
+            name, options = type(tokenizer).__name__, {}
         model.config = self.config.replace(tokenizer=name, tokenizer_options=options)
         return model
 
@@ -150,9 +147,10 @@ class SpitModel(nn.Module):
             return None
         return choose_tokens(features, self.config.token_budget)
 
-    def _check(self, images: Images) -> None:
+    def _check(self, images: Images) -> ImageBlocks:
         device = self.embedder.class_token.device
-        for block in image_blocks(images):
+        blocks = image_blocks(images)
+        for block in blocks:
             if block.shape[1] != self.config.channels:
                 raise ValueError(
                     f"expected images of {self.config.channels} channels, got shape {tuple(block.shape)}; "
@@ -160,6 +158,7 @@ class SpitModel(nn.Module):
             if block.device != device:
                 raise ValueError(f"expected images on {device}, where the model is, got {block.device}; "
                                  "move one of them with .to()")
+        return blocks
 
 
 def choose_tokens(tokens: Tokens, budget: int) -> Tensor:

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
-from spit.model import TOKENIZER_NAMES, SpitModel
+from spit.model import SpitModel
+from spit.tokenizers import TOKENIZERS
 
 CONFIG = "config.json"
 FORMAT = 1
@@ -88,8 +89,8 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     Raises:
         WeightsError: the tokenizer is not one of spit's, so that no config could bring it back.
     """
-    if type(model.tokenizer) not in TOKENIZER_NAMES:
-        raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZER_NAMES.values())} to save, got one of "
+    if type(model.tokenizer) not in TOKENIZERS.values():
+        raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of "
                            f"class {model.config.tokenizer}; save model.with_tokenizer(...) instead")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,6 @@ CPU and the rest               one SDPA call an image
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.attention.varlen import varlen_attn
 
 from spit.backbone.spans import Spans
 
@@ -113,6 +112,8 @@ def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+    from torch.nn.attention.varlen import varlen_attn  # costs seconds to import, and only CUDA needs it
+
     ends, longest = spans.cumulative, spans.longest
     answer = varlen_attn(query, key, value, ends, ends, longest, longest)
     return answer if isinstance(answer, Tensor) else answer[0]

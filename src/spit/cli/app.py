@@ -13,12 +13,14 @@ from spit.cli.options import command
 from spit.cli.tokenize import tokenize
 from spit.errors import SpitError
 
+STOPPED = 130  # what a shell makes of an interrupt
+
 app = typer.Typer(
     name="spit",
     help="Superpixel tokens for Vision Transformers.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
 )
 for verb in (demo, tokenize, classify):
     app.command()(command(verb))
@@ -51,13 +53,15 @@ def run(arguments: list[str]) -> int:
         # In this mode typer returns the code of typer.Exit, and lets its errors of usage through.
         code = app(arguments or ["--help"], prog_name="spit", standalone_mode=False)
         sys.stdout.flush()
+        if code == STOPPED:  # typer's answer to an interrupt inside a command
+            fail("stopped")
         return int(code or 0)
     except BrokenPipeError:  # the reader, `head` say, has gone: nobody to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     except (KeyboardInterrupt, typer.Abort):
         fail("stopped")
-        return 130
+        return STOPPED
     except Exception as error:
         if os.environ.get("SPIT_TRACEBACK") == "1" or not _is_users(error):
             raise

@@ -15,7 +15,10 @@ Item = TypeVar("Item")
 
 def answers() -> Console:
     """The console on stdout; made when it is used, so that it writes where stdout then points."""
-    return Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 1000  # what reads a pipe wants a row on a line, however long its paths are
+    return console
 
 
 def fail(message: str) -> None:
@@ -46,13 +49,9 @@ def track(items: Sequence[Item], description: str) -> Iterator[Iterator[Item]]:
 
 @contextmanager
 def waiting(description: str) -> Iterator[None]:
-    """A spinner with the seconds that have passed; a plain line where stderr is no terminal."""
+    """A spinner with the seconds that have passed; nothing where stderr is no terminal."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        print(description, file=sys.stderr, flush=True)
-        yield
-        return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(description, total=None)
         yield

@@ -98,7 +98,7 @@ def _draw(pixels: Any, seen: list[dict[str, Any]] | None) -> bytes:
     thickness = -(-max(pixels.shape[1:]) // LARGEST)  # a line that is still one pixel once the picture is shrunk
     partitions = {"Square patches": PatchTokenizer(16)(pixels), "Voronoi cells": VoronoiTokenizer(count)(pixels),
                   "Superpixels": hierarchy[-1]}
-    detail = f"{pixels.shape[2]} × {pixels.shape[1]} pixels"
+    detail = f"{pixels.shape[2]} x {pixels.shape[1]} pixels"  # Pillow's own font has no ×
     if seen:
         detail = f"{seen[0]['name']}, {seen[0]['probability']:.0%}"
     above = [Tile(as_picture(pixels), "Image", detail)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KERNEL_DEVICES = ("cpu",)  # until the GPU kernels land
 
 Images = Annotated[list[Path], typer.Argument(
-    metavar="IMG...", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
+    metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
 OutputFolder = Annotated[Path, typer.Option(
     "--output", "-o", metavar="FOLDER", help="Where the files go; made where it is not there. Files of the same "
                                              "names in it are replaced.")]
@@ -32,34 +32,28 @@ Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto for th
 ImageSize = Annotated[int, typer.Option("--image-size", min=1, help="Side of the square that the model sees.")]
 
 
+def _option(text: str, metavar: str | None = None) -> Any:
+    return typer.Option(help=text, metavar=metavar, show_default=False, rich_help_panel="Tokenizer")
+
+
 @dataclass(frozen=True)
 class TokenizerOptions:
     """τ and its options; those left out take the tokenizer's own defaults."""
 
-    tokenizer: Annotated[str | None, typer.Option(
-        metavar="superpixel|patch|voronoi", show_default=False,
-        help="How to cut the image: superpixel, or the model's own where there is one, unless told.")] = None
-    levels: Annotated[int | None, typer.Option(
-        show_default=False, help="Superpixels: levels of the hierarchy, 4 unless told.")] = None
-    compactness: Annotated[float | None, typer.Option(
-        show_default=False, help="Superpixels: from 0, as the image is, to 1, compact.")] = None
-    merge_threshold: Annotated[float | None, typer.Option(
-        show_default=False, help="Superpixels: join neighbours closer than this after the last level; 0 joins none.")
-    ] = None
-    max_tokens: Annotated[int | None, typer.Option(
-        show_default=False, help="Superpixels: an exact upper bound on the number of regions.")] = None
-    features: Annotated[str | None, typer.Option(
-        metavar="paper|published", show_default=False, help="Superpixels: what is compared.")] = None
-    similarity: Annotated[str | None, typer.Option(
-        metavar="cosine|euclidean", show_default=False, help="Superpixels: how it is compared.")] = None
-    self_loop: Annotated[str | None, typer.Option(
-        metavar="clipped|paper|published|none", show_default=False,
-        help="Superpixels: weight of staying alone.")] = None
-    patch_size: Annotated[int | None, typer.Option(
-        show_default=False, help="Patches: side in pixels, 16 unless told.")] = None
-    cells: Annotated[int | None, typer.Option(
-        show_default=False, help="Voronoi: how many cells, one for every 256 pixels unless told.")] = None
-    seed: Annotated[int | None, typer.Option(show_default=False, help="Voronoi: another seed, other cells.")] = None
+    tokenizer: Annotated[str | None, _option(
+        "superpixel, patch or voronoi; superpixel, or the model's own where there is one, unless told.", "NAME")] = None
+    levels: Annotated[int | None, _option("Superpixels: levels of the hierarchy, 4 unless told.")] = None
+    compactness: Annotated[float | None, _option("Superpixels: from 0, as the image is, to 1, compact.")] = None
+    merge_threshold: Annotated[float | None, _option(
+        "Superpixels: join neighbours closer than this after the last level; 0 joins none.")] = None
+    max_tokens: Annotated[int | None, _option("Superpixels: an exact upper bound on the number of regions.")] = None
+    features: Annotated[str | None, _option("Superpixels: what is compared, paper or published.", "NAME")] = None
+    similarity: Annotated[str | None, _option("Superpixels: how it is, cosine or euclidean.", "NAME")] = None
+    self_loop: Annotated[str | None, _option(
+        "Superpixels: weight of staying alone: clipped, paper, published or none.", "NAME")] = None
+    patch_size: Annotated[int | None, _option("Patches: side in pixels, 16 unless told.")] = None
+    cells: Annotated[int | None, _option("Voronoi: how many cells, one for every 256 pixels unless told.")] = None
+    seed: Annotated[int | None, _option("Voronoi: another seed, other cells.")] = None
 
     def given(self, name: str) -> dict[str, Any]:
         """What was asked for of the tokenizer of that name; what belongs to another is refused."""
@@ -73,11 +67,15 @@ class TokenizerOptions:
                 raise ValueError(f"--{key.replace('_', '-')} belongs to --tokenizer {owner}, not to {name}")
         return {"size" if key == "patch_size" else key: value for key, value in asked.items()}
 
+    def name(self, default: str = "superpixel") -> str:
+        """The tokenizer asked for."""
+        return self.tokenizer or default
+
     def build(self, name: str = "superpixel", base: dict[str, Any] | None = None) -> "Tokenizer":
         """The tokenizer asked for; ``name`` with the options ``base`` unless another was."""
         from spit.tokenizers import create_tokenizer
 
-        chosen = self.tokenizer or name
+        chosen = self.name(name)
         return create_tokenizer(chosen, **{**((base or {}) if chosen == name else {}), **self.given(chosen)})
 
     @property

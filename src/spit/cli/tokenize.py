@@ -43,7 +43,7 @@ def tokenize(images: Images, tokenizer: TokenizerOptions, reading: Reading,
     given = [item.path for item in inputs]
 
     def work(item: Input) -> dict[str, Any]:
-        contents, document = _describe(item, reading, cut, labels, levels_strip, place)
+        contents, document = _describe(item, reading, tokenizer.name(), cut, labels, levels_strip, place)
         write_files({output / name: data for name, data in contents.items()}, given)
         return document
 
@@ -55,14 +55,13 @@ def tokenize(images: Images, tokenizer: TokenizerOptions, reading: Reading,
     return outcome.code
 
 
-def _describe(item: Input, reading: Reading, cut: "Tokenizer", labels: str, strip: bool,
+def _describe(item: Input, reading: Reading, name: str, cut: "Tokenizer", labels: str, strip: bool,
               device: str) -> tuple[dict[Path, bytes], dict[str, Any]]:
     """Everything to be written about one image, below the output folder, and its JSON."""
     import json
 
     from spit import __version__
     from spit.drawing import draw_mean_colors, draw_overlay, encode_labels, encode_png
-    from spit.model import TOKENIZER_NAMES
     from spit.tokenizers import SuperpixelTokenizer
 
     image = reading.load(item.path).to(device)
@@ -80,14 +79,14 @@ def _describe(item: Input, reading: Reading, cut: "Tokenizer", labels: str, stri
         "image": str(item.path),
         "width": image.shape[2],
         "height": image.shape[1],
-        "tokenizer": TOKENIZER_NAMES[type(cut)],
+        "tokenizer": name,
         "options": cut.config(),
         **_counts(partition, hierarchy),
         "labels_encoding": encoding,
-        "files": {kind: name for kind, (name, _) in contents.items()},
+        "files": {kind: file for kind, (file, _) in contents.items()},
         "spit": __version__,
     }
-    files = {Path(name): data for name, data in contents.values()}
+    files = {Path(file): data for file, data in contents.values()}
     return {**files, Path(f"{item.stem}.json"): (json.dumps(document, indent=2) + "\n").encode()}, document
 
 
@@ -109,7 +108,8 @@ def _strip(image: Any, hierarchy: "Hierarchy") -> Any:
 
 
 def _show(documents: list[dict[str, Any]], output: Path) -> None:
-    table = Table("image", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("image", overflow="fold")
     for column in ("width", "height", "regions", "mean pixels"):
         table.add_column(column, justify="right")
     for document in documents:

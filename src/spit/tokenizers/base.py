@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -13,6 +13,8 @@ from spit.partition import Partition
 @dataclass(frozen=True)
 class Tokenizer(ABC):
     """τ: image → partition. Subclasses partition one block of images of one size."""
+
+    name: ClassVar[str]
 
     def __call__(self, images: Images) -> Partition:
         """Partition every image; the answer for one image never depends on the others.

@@ -1,6 +1,7 @@
 """Square patches: the canonical ViT tokenizer τ* (App. A)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ class PatchTokenizer(Tokenizer):
     Where the image ends inside a square, the partition has the pixels that exist and its frame is
     still the whole square, so that φ sees the zero padding of App. A.
     """
+
+    name: ClassVar[str] = "patch"
 
     size: int = 16
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from torch import Tensor
 
@@ -46,6 +46,8 @@ class SuperpixelTokenizer(Tokenizer):
             ``"clipped"`` to ±0.75; ``"paper"``, without the clip (about 1.8 times the regions);
             ``"published"``, clipped and against twice the mean; ``"none"``.
     """
+
+    name: ClassVar[str] = "superpixel"
 
     levels: int = 4
     compactness: float = 0.0

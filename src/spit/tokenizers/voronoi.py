@@ -1,7 +1,7 @@
 """Random Voronoi cells: the control tokenizer of RViT (§1.1, App. C)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ class VoronoiTokenizer(Tokenizer):
         cells: how many; None is one for every 16 × 16 pixels: 196, 256 and 576 at 224², 256², 384².
         seed: another seed, other cells.
     """
+
+    name: ClassVar[str] = "voronoi"
 
     cells: int | None = None
     seed: int = 0

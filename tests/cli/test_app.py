@@ -1,0 +1,113 @@
+import errno
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import spit as library
+from spit.cli import main
+from spit.cli.app import app
+
+VERBS = ("demo", "tokenize", "classify")
+
+
+def test_help_names_every_verb() -> None:
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert all(verb in result.output for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_device_and_json(verb: str) -> None:
+    result = CliRunner().invoke(app, [verb, "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert all(option in result.output for option in ("--device", "--json", "--help"))
+
+
+def test_no_arguments_show_the_help(spit: Callable[..., Any]) -> None:
+    result = spit()
+    assert result.code == 0
+    assert "tokenize" in result.out
+
+
+def test_version(spit: Callable[..., Any]) -> None:
+    assert spit("--version").out.strip() == library.__version__
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    (["tokenise"], "tokenize"),
+    (["tokenize"], "IMG"),
+    (["tokenize", "--nonsense", "a.png"], "--nonsense"),
+    (["tokenize", "--levels", "many", "a.png"], "--levels"),
+    (["classify", "--top", "0", "a.png"], "--top"),
+    (["tokenize", "nowhere.png"], "nowhere.png"),
+    (["tokenize", "--max-pixels", "0", "a.png"], "--max-pixels"),
+])
+def test_bad_usage_is_one_line(arguments: list[str], told: str, spit: Callable[..., Any]) -> None:
+    assert told in spit(*arguments).error
+
+
+def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert main(["--help"]) == 2
+    assert capsys.readouterr().err == "spit: the command line needs typer and rich: pip install 'spit[cli]'\n"
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(("error", "line"), [
+    (OSError(errno.ENOSPC, "No space left on device", "/out/a.png"), "spit: /out/a.png: No space left on device\n"),
+    (OSError(errno.EIO, "Input/output error"), "spit: Input/output error\n"),
+    (library.SpitError("two\nlines"), "spit: two lines\n"),
+    (ValueError(), "spit: ValueError\n"),
+    (MemoryError(), "spit: not enough memory for an image of this size; give a smaller one\n"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+     "spit: not enough memory for an image of this size; give a smaller one\n"),
+])
+def test_what_a_user_can_cause_is_one_line(error: Exception, line: str, monkeypatch: pytest.MonkeyPatch,
+                                           spit: Callable[..., Any]) -> None:
+    monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(error))
+    assert spit("tokenize", "a.png").error == line
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(RuntimeError("a bug")))
+    with pytest.raises(RuntimeError, match="a bug"):
+        main(["tokenize", "a.png"])
+
+
+def test_the_traceback_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPIT_TRACEBACK", "1")
+    with pytest.raises(library.ImageError):
+        main(["tokenize", "nowhere.png"])
+
+
+def test_an_interrupt_is_told_and_has_its_own_code(monkeypatch: pytest.MonkeyPatch,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(KeyboardInterrupt()))
+    assert main(["tokenize", "a.png"]) == 130
+    assert capsys.readouterr().err == "spit: stopped\n"
+
+
+def test_a_process_refuses_with_one_line(spit_process: Callable[..., Any], tmp_path: Path) -> None:
+    fake = tmp_path / "fake.png"
+    fake.write_text("no image")
+    error = spit_process("tokenize", fake, "-o", tmp_path / "out").error
+    assert str(fake) in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_process_answers_on_an_ascii_terminal(spit_process: Callable[..., Any], photo: Callable[..., Path],
+                                                tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png")
+    result = spit_process("demo", "--image", path, "-o", tmp_path, PYTHONIOENCODING="ascii")
+    assert result.code == 0, result.err
+    assert "48 ? 40" in result.out

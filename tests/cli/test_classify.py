@@ -1,0 +1,163 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from PIL import Image
+
+import spit as library
+from spit.cli.models import central_square
+from spit.config import ModelConfig
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+SHARED = Path(__file__).parents[3] / "shared"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    config = ModelConfig(tokenizer="patch", tokenizer_options={"size": 8}, resolution=4, position_bins=4,
+                         gradients=False, width=32, depth=2, heads=2, num_classes=7)
+    model = SpitModel(config)
+    torch.nn.init.normal_(model.head.linear.weight)
+    return library.save_model(model, tmp_path / "model")
+
+
+def vit_tensors(classes: int = 5) -> dict[str, torch.Tensor]:
+    random = torch.Generator().manual_seed(1)
+    shapes = {"cls_token": (1, 1, 64), "pos_embed": (1, 17, 64), "patch_embed.proj.weight": (64, 3, 16, 16),
+              "patch_embed.proj.bias": (64,), "norm.weight": (64,), "norm.bias": (64,),
+              "head.weight": (classes, 64), "head.bias": (classes,)}
+    block = {"norm1.weight": (64,), "norm1.bias": (64,), "attn.qkv.weight": (192, 64), "attn.qkv.bias": (192,),
+             "attn.proj.weight": (64, 64), "attn.proj.bias": (64,), "norm2.weight": (64,), "norm2.bias": (64,),
+             "mlp.fc1.weight": (256, 64), "mlp.fc1.bias": (256,), "mlp.fc2.weight": (64, 256), "mlp.fc2.bias": (64,)}
+    shapes |= {f"blocks.0.{name}": shape for name, shape in block.items()}
+    return {name: torch.randn(shape, generator=random) * 0.2 for name, shape in shapes.items()}
+
+
+def probabilities(model: SpitModel, path: Path, size: int) -> torch.Tensor:
+    with torch.no_grad():
+        return model(central_square(library.load_image(path), size)[None])[0].softmax(0)
+
+
+def test_a_saved_model(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    paths = [photo(tmp_path / f"{seed}.png", seed=seed) for seed in range(2)]
+    result = spit("classify", *paths, "--weights", folder, "--image-size", 32, "--top", 3, "--json")
+    assert result.code == 0, result.err
+    model = library.load_model(folder)
+    for path, document in zip(paths, result.json["images"], strict=True):
+        expected = probabilities(model, path, 32)
+        assert document["tokens"] == 16
+        assert [item["index"] for item in document["top"]] == expected.topk(3).indices.tolist()
+        np.testing.assert_allclose([item["probability"] for item in document["top"]],
+                                   expected.topk(3).values.numpy(), rtol=1e-4)
+        assert document["top"][0]["name"] == f"class {document['top'][0]['index']}"
+
+
+def test_another_tokenizer_on_the_same_weights(spit: Run, photo: Callable[..., Path], folder: Path,
+                                               tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png")
+    base = ("classify", path, "--weights", folder, "--image-size", 32, "--json")
+    assert spit(*base, "--patch-size", 16).json["images"][0]["tokens"] == 4
+    changed = spit(*base, "--tokenizer", "voronoi", "--cells", 9).json
+    assert changed["images"][0]["tokens"] == 9
+    assert changed["model"]["config"]["tokenizer"] == "voronoi"
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
+def test_a_vit_in_timms_names(suffix: str, spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path, file = photo(tmp_path / "a.png"), tmp_path / f"vit{suffix}"
+    tensors = vit_tensors()
+    if suffix == ".pth":
+        torch.save(tensors, file)
+    else:
+        safetensors.torch.save_file(tensors, file)
+    [document] = spit("classify", path, "--weights", file, "--image-size", 64, "--json").json["images"]
+    expected = probabilities(library.from_timm(tensors), path, 64)
+    assert [item["index"] for item in document["top"]] == expected.argsort(descending=True).tolist()
+
+
+def test_a_thousand_classes_are_named(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    safetensors.torch.save_file(vit_tensors(1000), tmp_path / "vit.safetensors")
+    result = spit("classify", photo(tmp_path / "a.png"), "--weights", tmp_path / "vit.safetensors", "--json")
+    [document] = result.json["images"]
+    assert len(document["top"]) == 5
+    names = library.data.classes.imagenet_classes()
+    assert all(item["name"] == names[item["index"]] for item in document["top"])
+
+
+def test_the_answer_in_words(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    result = spit("classify", photo(tmp_path / "a.png"), "--weights", folder, "--image-size", 32)
+    assert result.code == 0
+    assert "class " in result.out
+    assert "%" in result.out
+
+
+def test_a_damaged_image_among_good_ones(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    photo(tmp_path / "in/a.png")
+    (tmp_path / "in/bad.png").write_text("no image")
+    result = spit("classify", tmp_path / "in", "--weights", folder, "--image-size", 32, "--json")
+    assert result.code == 2
+    assert len(result.json["images"]) == len(result.json["failed"]) == 1
+    assert result.err.endswith("1 of 2 images failed\n")
+
+
+def test_bad_weights_are_one_line(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png")
+    [file] = folder.glob("*.safetensors")
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    (tmp_path / "text.safetensors").write_text("no tensors")
+    refused = {
+        str(folder): "damaged",
+        str(tmp_path / "text.safetensors"): "text.safetensors",
+        "weights/none.safetensors": "no file",
+        str(tmp_path / "nowhere" / "at" / "all"): "no folder",
+    }
+    for weights, told in refused.items():
+        assert told in spit("classify", path, "--weights", weights).error
+
+
+def test_models_by_name(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                        monkeypatch: pytest.MonkeyPatch) -> None:
+    path = photo(tmp_path / "a.png")
+    monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
+    for arguments, told in (
+        (["--model", "spit_tiny"], "did you mean spit_tiny_16"),
+        (["--model", "spit_small_16"], "no trained weights of spit_small_16 come with this version of spit; "
+                                       "give --weights"),
+        ([], "no trained weights of spit_tiny_16"),
+        (["--model", "vit_tiny_16", "--weights", folder], "is no vit_tiny_16"),
+        (["--model", "vit_tiny_16", "--weights", "vit.pth"], "leave --model out"),
+    ):
+        assert told in spit("classify", path, *arguments).error, arguments
+
+
+def test_the_central_square_of_256_is_cut_and_not_resampled() -> None:
+    image = torch.randint(0, 256, (3, 256, 256), dtype=torch.uint8)
+    assert torch.equal(central_square(image, 224), image[:, 16:240, 16:240])
+
+
+def test_the_central_square_is_pillows_resize_and_crop() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (300, 451, 3), dtype=np.uint8)
+    resized = Image.fromarray(pixels).resize((384, 256), Image.Resampling.BICUBIC)  # int(256 · 451 / 300) = 384
+    expected = np.asarray(resized.crop((80, 16, 304, 240)))
+    square = central_square(torch.from_numpy(pixels).permute(2, 0, 1), 224)
+    np.testing.assert_array_equal(square.permute(1, 2, 0).numpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (500, 1), (1, 1_000_000), (3, 70)])
+def test_any_shape_has_a_central_square(shape: tuple[int, int]) -> None:
+    assert central_square(torch.zeros(3, *shape, dtype=torch.uint8), 224).shape == (3, 224, 224)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+def test_deit_sees_a_cat(spit: Run) -> None:
+    skimage = pytest.importorskip("skimage")
+    cat = Path(skimage.__file__).parent / "data" / "chelsea.png"
+    result = spit("classify", cat, "--weights", SHARED / "weights" / "deit_tiny_patch16_224.safetensors", "--json")
+    assert [item["name"] for item in result.json["images"][0]["top"][:3]] == ["Egyptian cat", "tabby", "tiger cat"]

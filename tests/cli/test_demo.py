@@ -1,0 +1,73 @@
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+import spit as library
+from spit.config import ModelConfig
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_embedded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
+
+
+def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png", 96, 64)
+    result = spit("demo", "--image", path, "-o", tmp_path / "out")
+    assert result.code == 0, result.err
+    assert "No trained checkpoint" in result.out
+    assert "--weights" in result.out
+    assert str(tmp_path / "out/demo.png") in result.out.splitlines()[-1]
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["demo.png"]
+    with Image.open(tmp_path / "out/demo.png") as picture:
+        assert picture.mode == "RGB"
+        assert picture.width > 4 * 300
+        assert picture.getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_json_is_the_librarys_answer(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png", 96, 64)
+    document = spit("demo", "--image", path, "-o", tmp_path / "out", "--json").json
+    counts = library.SuperpixelTokenizer().hierarchy(library.load_image(path)).counts[1:, 0].tolist()
+    assert [row["regions"] for row in document["levels"]] == counts
+    assert all(row["milliseconds"] > 0 for row in document["levels"])
+    assert document["classes"] is None
+    assert Path(document["picture"]).is_file()
+
+
+def test_with_weights_it_classifies(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2, num_classes=7)
+    library.save_model(SpitModel(config), tmp_path / "model")
+    result = spit("demo", "--image", photo(tmp_path / "a.png"), "-o", tmp_path, "--weights", tmp_path / "model")
+    assert result.code == 0, result.err
+    assert "class " in result.out
+    assert "No trained checkpoint" not in result.out
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 90), (1300, 3)])
+def test_odd_shapes(size: tuple[int, int], spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    assert spit("demo", "--image", photo(tmp_path / "a.png", *size), "-o", tmp_path / "out").code == 0
+
+
+def test_refusals_write_nothing(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path, out = photo(tmp_path / "a.png"), tmp_path / "out"
+    assert "nowhere.png" in spit("demo", "--image", tmp_path / "nowhere.png", "-o", out).error
+    assert "no file" in spit("demo", "--image", path, "-o", out, "--weights", "none.safetensors").error
+    assert "expected a folder" in spit("demo", "--image", path, "-o", path).error
+    assert not out.exists()
+
+
+def test_without_scikit_image_the_extra_is_named(spit: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    error = spit("demo", "-o", tmp_path / "out").error
+    assert "spit[demo]" in error
+    assert "--image" in error

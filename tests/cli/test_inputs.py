@@ -1,0 +1,100 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spit.cli.inputs import Input, find_inputs, for_each
+from spit.errors import ImageError
+
+
+def touch(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+
+
+def stems(inputs: list[Input]) -> list[str]:
+    return [item.stem.as_posix() for item in inputs]
+
+
+def test_a_folder_keeps_its_structure(tmp_path: Path) -> None:
+    touch(tmp_path, "in/a/cat.jpg", "in/b/cat.jpg", "in/dog.png")
+    assert stems(find_inputs([tmp_path / "in"], tmp_path / "out")) == ["a/cat", "b/cat", "dog"]
+
+
+def test_several_folders_keep_their_names(tmp_path: Path) -> None:
+    touch(tmp_path, "a/cat.jpg", "b/cat.jpg", "dog.png")
+    inputs = find_inputs([tmp_path / "a", tmp_path / "b", tmp_path / "dog.png"], tmp_path / "out")
+    assert stems(inputs) == ["a/cat", "b/cat", "dog"]
+
+
+def test_stems_that_meet_keep_their_extensions(tmp_path: Path) -> None:
+    touch(tmp_path, "cat.jpg", "cat.png", "dog.png", "v1.2.png")
+    assert stems(find_inputs([tmp_path], tmp_path / "out")) == ["cat.jpg", "cat.png", "dog", "v1.2"]
+
+
+@pytest.mark.parametrize("second", ["b/cat.jpg", "b/Cat.jpg"])
+def test_files_that_would_share_a_name_are_refused(second: str, tmp_path: Path) -> None:
+    touch(tmp_path, "a/cat.jpg", second)
+    with pytest.raises(ValueError, match="under one name"):
+        find_inputs([tmp_path / "a/cat.jpg", tmp_path / second], tmp_path / "out")
+    assert len(find_inputs([tmp_path / "a/cat.jpg", tmp_path / second])) == 2, "nothing is written: no clash"
+
+
+def test_a_file_given_twice_is_done_once(tmp_path: Path) -> None:
+    touch(tmp_path, "cat.jpg")
+    assert len(find_inputs([tmp_path / "cat.jpg", tmp_path / "cat.jpg"], tmp_path / "out")) == 1
+
+
+def test_what_an_earlier_run_wrote_below_the_folder_is_left_out(tmp_path: Path) -> None:
+    touch(tmp_path, "cat.jpg", "spit-output/cat.overlay.png")
+    assert stems(find_inputs([tmp_path], tmp_path / "spit-output")) == ["cat"]
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    touch(tmp_path, "cat.jpg", "out")
+    with pytest.raises(ValueError, match="expected a folder for --output"):
+        find_inputs([tmp_path / "cat.jpg"], tmp_path / "out")
+
+
+def test_a_missing_path_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    touch(tmp_path, "cat.jpg")
+    with pytest.raises(ImageError, match="nowhere"):
+        find_inputs([tmp_path / "cat.jpg", tmp_path / "nowhere"])
+
+
+def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    touch(tmp_path, "a.png", "b.png", "c.png")
+
+    def work(item: Input) -> str:
+        if item.path.name == "b.png":
+            raise ImageError(f"{item.path}: torn\nin two")
+        return item.path.name
+
+    outcome = for_each(find_inputs([tmp_path]), "Working", work)
+    assert outcome.answers == ["a.png", "c.png"]
+    assert outcome.code == 2
+    assert outcome.failures() == [{"image": str(tmp_path / "b.png"), "error": f"{tmp_path / 'b.png'}: torn in two"}]
+    captured = capsys.readouterr()
+    assert captured.err == f"spit: {tmp_path / 'b.png'}: torn in two\nspit: 1 of 3 images failed\n"
+
+
+def test_errors_of_the_machine_stop_everything(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png", "b.png")
+    done: list[Path] = []
+
+    def work(item: Input) -> None:
+        done.append(item.path)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        for_each(find_inputs([tmp_path]), "Working", work)
+    assert len(done) == 1
+
+
+def test_the_error_of_a_single_image_is_raised(tmp_path: Path, photo: Callable[..., Path]) -> None:
+    def work(item: Input) -> None:
+        raise ImageError("torn")
+
+    with pytest.raises(ImageError, match="torn"):
+        for_each(find_inputs([photo(tmp_path / "a.png")]), "Working", work)

@@ -1,0 +1,47 @@
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spit.cli.outputs import write_files
+
+
+def test_writes_all_and_replaces(tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
+    write_files({tmp_path / "a/x.json": b"1", tmp_path / "y.png": b"2"})
+    write_files({tmp_path / "y.png": b"3"})
+    assert names(tmp_path) == ["a/x.json", "y.png"]
+    assert (tmp_path / "y.png").read_bytes() == b"3"
+
+
+def test_a_full_disk_leaves_nothing_and_the_old_files_whole(tmp_path: Path, names: Callable[[Path], list[str]],
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.json").write_text("old")
+    write = Path.write_bytes
+
+    def full(self: Path, data: bytes) -> int:
+        if data == b"new 2":
+            write(self, b"ne")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space") as caught:
+        write_files({tmp_path / "x.json": b"new 1", tmp_path / "y.png": b"new 2"})
+    assert caught.value.filename == str(tmp_path / "y.png")
+    assert names(tmp_path) == ["x.json"]
+    assert (tmp_path / "x.json").read_text() == "old"
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(OSError, match=r"a/x\.png"):
+        write_files({tmp_path / "a/x.png": b""})
+    assert names(tmp_path) == ["a"]
+
+
+def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "cat.overlay.png").write_text("mine")
+    with pytest.raises(ValueError, match="you gave and would be overwritten"):
+        write_files({tmp_path / "sub/../cat.overlay.png": b"x"}, [tmp_path / "cat.overlay.png"])
+    assert (tmp_path / "cat.overlay.png").read_text() == "mine"

@@ -1,0 +1,128 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import spit as library
+from spit.drawing import draw_mean_colors, draw_overlay, read_labels
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize(("options", "tokenizer"), [
+    ([], library.SuperpixelTokenizer()),
+    (["--levels", 3, "--max-tokens", 20, "--features", "published"],
+     library.SuperpixelTokenizer(levels=3, max_tokens=20, features="published")),
+    (["--tokenizer", "patch", "--patch-size", 7], library.PatchTokenizer(7)),
+    (["--tokenizer", "voronoi", "--cells", 9, "--seed", 4], library.VoronoiTokenizer(9, seed=4)),
+])
+@pytest.mark.parametrize("form", ["png", "npz"])
+def test_files_and_json_are_the_librarys_answer(options: list[object], tokenizer: Any, form: str, spit: Run,
+                                                photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "cat.png")
+    result = spit("tokenize", path, "-o", tmp_path / "out", "--labels", form, "--json", *options)
+    assert (result.code, result.err) == (0, "")
+    image = library.load_image(path)
+    partition = tokenizer(image)
+    np.testing.assert_array_equal(read_labels(tmp_path / f"out/cat.labels.{form}"), partition.labels[0].numpy())
+    for name, draw in (("overlay", draw_overlay), ("mean", draw_mean_colors)):
+        with Image.open(tmp_path / f"out/cat.{name}.png") as written:
+            np.testing.assert_array_equal(np.asarray(written), np.asarray(draw(image, partition)))
+    [document] = result.json["images"]
+    assert document == json.loads((tmp_path / "out/cat.json").read_text())
+    assert (document["width"], document["height"]) == (48, 40)
+    assert document["tokenizer"] in type(tokenizer).__name__.lower()
+    assert document["options"] == tokenizer.config()
+    sizes = partition.sizes()
+    assert document["regions"] == len(sizes)
+    assert document["region_size"] == {"min": sizes.min(), "mean": pytest.approx(48 * 40 / len(sizes)),
+                                       "max": sizes.max()}
+    if isinstance(tokenizer, library.SuperpixelTokenizer):
+        assert document["regions_per_level"] == tokenizer.hierarchy(image).counts[1:, 0].tolist()
+    else:
+        assert document["regions_per_level"] is None
+
+
+def test_more_regions_than_16_bits_hold(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "big.png", 300, 250)
+    result = spit("tokenize", path, "-o", tmp_path, "--tokenizer", "patch", "--patch-size", 1, "--json")
+    assert result.json["images"][0]["labels_encoding"] == "rgba32"
+    np.testing.assert_array_equal(read_labels(tmp_path / "big.labels.png"), np.arange(75_000).reshape(250, 300))
+
+
+def test_the_table_names_image_and_folder(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "[red]cat.png")
+    result = spit("tokenize", path, "-o", tmp_path / "out")
+    assert result.code == 0
+    assert "[red]cat.png" in result.out, "no markup is read from names"
+    assert str(tmp_path / "out") in result.out
+
+
+def test_the_strip_of_levels(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png")
+    assert spit("tokenize", path, "-o", tmp_path / "out", "--levels-strip").code == 0
+    with Image.open(tmp_path / "out/a.levels.png") as strip:
+        assert strip.width > 4 * 300
+    assert "leave --tokenizer out" in spit("tokenize", path, "--tokenizer", "patch", "--levels-strip").error
+
+
+def test_a_folder_with_a_damaged_file(spit: Run, photo: Callable[..., Path], tmp_path: Path,
+                                      names: Callable[[Path], list[str]]) -> None:
+    photo(tmp_path / "in/a.png", seed=1)
+    photo(tmp_path / "in/sub/a.jpg", seed=2)
+    whole = photo(tmp_path / "whole.png").read_bytes()
+    (tmp_path / "in/bad.png").write_bytes(whole[: len(whole) // 2])
+    result = spit("tokenize", tmp_path / "in", "-o", tmp_path / "out", "--json")
+    assert result.code == 2
+    first, summary = result.err.splitlines()
+    assert "bad.png" in first
+    assert summary == "spit: 1 of 3 images failed"
+    assert [item["image"] for item in result.json["images"]] == [str(tmp_path / "in/a.png"),
+                                                                 str(tmp_path / "in/sub/a.jpg")]
+    [failure] = result.json["failed"]
+    assert failure["image"].endswith("bad.png")
+    kinds = ("json", "labels.png", "mean.png", "overlay.png")
+    assert names(tmp_path / "out") == [f"a.{kind}" for kind in kinds] + [f"sub/a.{kind}" for kind in kinds]
+
+
+def test_running_again_replaces_and_does_not_eat_its_own_output(
+        spit: Run, photo: Callable[..., Path], tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
+    photo(tmp_path / "a.png")
+    for _ in range(2):
+        assert len(spit("tokenize", tmp_path, "-o", tmp_path / "out", "--json").json["images"]) == 1
+    assert len(names(tmp_path / "out")) == 4
+
+
+def test_an_input_is_not_overwritten(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    photo(tmp_path / "a.png")
+    mine = photo(tmp_path / "a.mean.png", seed=3).read_bytes()
+    assert spit("tokenize", tmp_path, "-o", tmp_path).code == 2
+    assert (tmp_path / "a.mean.png").read_bytes() == mine
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    (["--tokenizer", "superpixels"], "did you mean 'superpixel'"),
+    (["--compactness", 3], "compactness in"),
+    (["--features", "mine"], "paper, published"),
+    (["--patch-size", 8], "--patch-size belongs to --tokenizer patch"),
+    (["--labels", "tiff"], "png or npz"),
+    (["--max-pixels", 100], "1,920"),
+    (["--tokenizer", "voronoi", "--cells", 10_000], "do not fit"),
+    (["--device", "gpu"], "cpu, cuda or auto"),
+])
+def test_refusals_write_nothing(options: list[object], told: str, spit: Run, photo: Callable[..., Path],
+                                tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png")
+    assert told in spit("tokenize", path, "-o", tmp_path / "out", *options).error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_process_prints_json_alone(spit_process: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    paths = [photo(tmp_path / f"{name}.png", seed=seed) for seed, name in enumerate("ab")]
+    result = spit_process("tokenize", *paths, "-o", tmp_path / "out", "--json")
+    assert result.code == 0, result.err
+    assert [item["image"] for item in result.json["images"]] == [str(path) for path in paths]

@@ -1,0 +1,144 @@
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from spit.drawing import (
+    Tile,
+    decode_labels,
+    draw_mean_colors,
+    draw_overlay,
+    draw_panel,
+    encode_labels,
+    encode_png,
+    read_labels,
+)
+from spit.drawing.panel import LARGEST, MARGIN, SMALLEST, fit
+from spit.errors import ImageError
+from spit.tokenizers import PatchTokenizer
+
+
+def luma(picture: Image.Image) -> np.ndarray:
+    return np.asarray(picture.convert("L")).astype(int)
+
+
+@pytest.mark.parametrize("level", range(0, 256, 5))
+def test_the_line_is_seen_on_every_grey(level: int) -> None:
+    image = torch.full((3, 32, 32), level, dtype=torch.uint8)
+    partition = PatchTokenizer(8)(image)
+    drawn = luma(draw_overlay(image, partition))
+    [edges] = partition.boundaries().numpy()
+    assert np.abs(drawn - level)[edges].min() >= 50
+    assert (drawn == level)[~edges].all()
+
+
+def test_overlay_leaves_its_input_and_all_other_pixels() -> None:
+    image = torch.randint(0, 256, (3, 20, 30), dtype=torch.uint8)
+    before, partition = image.clone(), PatchTokenizer(10)(image)
+    drawn = np.asarray(draw_overlay(image, partition))
+    [edges] = partition.boundaries().numpy()
+    np.testing.assert_array_equal(drawn[~edges], image.permute(1, 2, 0).numpy()[~edges])
+    assert torch.equal(image, before)
+
+
+@pytest.mark.parametrize("thickness", [1, 2, 3, 4])
+def test_lines_are_as_thick_as_asked(thickness: int) -> None:
+    image = torch.zeros(3, 20, 40, dtype=torch.uint8)
+    drawn = luma(draw_overlay(image, PatchTokenizer(20)(image), thickness))
+    assert (drawn[10] > 0).sum() == thickness
+
+
+def test_mean_colors() -> None:
+    image = torch.tensor([[[0, 1, 10, 20]], [[0, 0, 0, 0]], [[255, 254, 7, 7]]], dtype=torch.uint8)
+    drawn = np.asarray(draw_mean_colors(image, PatchTokenizer(2)(image)))
+    assert drawn[0].tolist() == [[0, 0, 254], [0, 0, 254], [15, 0, 7], [15, 0, 7]], "halves round to even"
+
+
+def test_grey_and_float_images() -> None:
+    grey = torch.randint(0, 256, (1, 8, 8), dtype=torch.uint8)
+    partition = PatchTokenizer(4)(grey)
+    pictures = [draw_mean_colors(image, partition) for image in (grey, grey.expand(3, -1, -1), grey / 255)]
+    assert len({encode_png(picture) for picture in pictures}) == 1
+
+
+def test_pictures_refuse_what_does_not_belong_together() -> None:
+    image = torch.zeros(3, 8, 8, dtype=torch.uint8)
+    with pytest.raises(ValueError, match="partition of one image, got 2"):
+        draw_overlay(image, PatchTokenizer(4)(image.expand(2, -1, -1, -1)))
+    with pytest.raises(ValueError, match="of this image of"):
+        draw_overlay(image, PatchTokenizer(4)(torch.zeros(3, 8, 9)))
+    with pytest.raises(ValueError, match="expected one image"):
+        draw_mean_colors(image[0], PatchTokenizer(4)(image))
+    with pytest.raises(ValueError, match="thickness"):
+        draw_overlay(image, PatchTokenizer(4)(image), 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 65_535, 65_536, 2**24 - 1, 2**24, 2**31 - 1]),
+       st.sampled_from(["png", "npz"]))
+def test_labels_come_back_exactly(height: int, width: int, largest: int, form: str) -> None:
+    labels = torch.from_numpy(np.random.default_rng(largest).integers(0, largest, (height, width), endpoint=True))
+    labels[0, 0] = largest
+    data, encoding = encode_labels(labels, form)  # type: ignore[arg-type]
+    assert encoding == ("npz" if form == "npz" else "grey16" if largest < 65_536 else "rgba32")
+    np.testing.assert_array_equal(decode_labels(data), labels.numpy())
+    assert decode_labels(data).dtype == np.int32
+
+
+def test_a_plain_reader_finds_the_labels() -> None:
+    labels = torch.tensor([[0, 300], [65_535, 7]])
+    with Image.open(io.BytesIO(encode_labels(labels)[0])) as image:
+        assert image.mode == "I;16"
+        assert np.asarray(image).tolist() == labels.tolist()
+    with Image.open(io.BytesIO(encode_labels(labels + 70_000)[0])) as image:
+        red, green, blue, alpha = np.moveaxis(np.asarray(image).astype(int), 2, 0)
+    assert (red + 256 * green + 65_536 * blue).tolist() == (labels + 70_000).tolist()
+    assert (alpha == 255).all()
+
+
+def test_labels_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="shape"):
+        encode_labels(torch.zeros(1, 2, 2, dtype=torch.int32))
+    with pytest.raises(ValueError, match="labels in"):
+        encode_labels(torch.tensor([[-1]]))
+    with pytest.raises(ValueError, match="png or npz"):
+        encode_labels(torch.tensor([[0]]), "tiff")  # type: ignore[arg-type]
+    for data in (b"text", b"PK text", encode_png(Image.new("RGB", (2, 2))), encode_png(Image.new("L", (2, 2)))):
+        (tmp_path / "labels.png").write_bytes(data)
+        with pytest.raises(ImageError, match=r"labels\.png: expected a label map"):
+            read_labels(tmp_path / "labels.png")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (10, 7), (400, 300), (3000, 20), (20, 3000), (250, 250)])
+def test_tiles_are_neither_tiny_nor_huge(size: tuple[int, int]) -> None:
+    fitted = fit(Image.new("RGB", size))
+    assert min(SMALLEST, 2 * max(size)) <= max(fitted.size) <= LARGEST or size == fitted.size
+    assert min(fitted.size) >= 1
+
+
+def test_panels_have_even_margins_and_hold_all_tiles() -> None:
+    tiles = [Tile(Image.new("RGB", (400, 300), color), color) for color in ("red", "blue", "green")]
+    panel = draw_panel([tiles, tiles[:2]], "Title", "and a note")
+    pixels = np.asarray(panel)
+    red = np.argwhere((pixels == (255, 0, 0)).all(2))
+    assert red[:, 1].min() == MARGIN
+    assert len(red) == 2 * 400 * 300
+    ink = np.argwhere((pixels != 255).any(2))
+    assert panel.width - 1 - ink[:, 1].max() == MARGIN
+    assert ink[:, 0].max() < panel.height - MARGIN // 2
+
+
+def test_a_long_caption_widens_its_column() -> None:
+    narrow = draw_panel([[Tile(Image.new("RGB", (360, 10)), "short")]])
+    wide = draw_panel([[Tile(Image.new("RGB", (360, 10)), "long " * 30)]])
+    assert wide.width > narrow.width
+
+
+def test_an_empty_panel_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one row"):
+        draw_panel([[]])
