@@ -16,7 +16,7 @@ from spit.errors import MissingExtra
 
 SAMPLE = "chelsea.png"  # a cat, as scikit-image ships it
 LEVELS = 4
-REPEATS = 3
+REPEATS = 5
 
 OwnImage = Annotated[Path | None, typer.Option("--image", metavar="IMG", show_default=False,
                                                help="Your image instead of the sample.")]
@@ -112,7 +112,7 @@ def _draw(pixels: Any, seen: list[dict[str, Any]] | None) -> bytes:
 
 def _show(document: dict[str, Any]) -> None:
     console = answers()
-    console.print(Text(f"{shown(document['image'])}, {document['width']} × {document['height']} pixels"))
+    console.print(Text(f"{shown(Path(document['image']).name)}, {document['width']} × {document['height']} pixels"))
     table = Table(box=None, header_style="bold")
     for column in ("level", "regions", "milliseconds"):
         table.add_column(column, justify="right")

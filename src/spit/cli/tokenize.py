@@ -73,8 +73,8 @@ def _describe(item: Input, reading: Reading, name: str, cut: "Tokenizer", labels
         "mean": (f"{item.stem}.mean.png", encode_png(draw_mean_colors(image, partition))),
         "labels": (f"{item.stem}.labels.{labels}", label_data),
     }
-    if strip and hierarchy is not None:
-        contents["levels"] = (f"{item.stem}.levels.png", encode_png(_strip(image, hierarchy)))
+    if strip and hierarchy is not None and isinstance(cut, SuperpixelTokenizer):
+        contents["levels"] = (f"{item.stem}.levels.png", encode_png(_strip(image, hierarchy, cut.levels)))
     document = {
         "image": str(item.path),
         "width": image.shape[2],
@@ -99,10 +99,11 @@ def _counts(partition: "Partition", hierarchy: "Hierarchy | None") -> dict[str, 
     }
 
 
-def _strip(image: Any, hierarchy: "Hierarchy") -> Any:
+def _strip(image: Any, hierarchy: "Hierarchy", levels: int) -> Any:
+    """Every level in mean colours; what a threshold or a bound merged comes after the last."""
     from spit.drawing import Tile, draw_mean_colors, draw_panel
 
-    tiles = [Tile(draw_mean_colors(image, hierarchy[level]), f"Level {level}",
+    tiles = [Tile(draw_mean_colors(image, hierarchy[level]), f"Level {level}" if level <= levels else "Merged",
                   f"{int(hierarchy.counts[level, 0]):,} regions") for level in range(1, len(hierarchy))]
     return draw_panel([tiles])
 

@@ -1,0 +1,82 @@
+import threading
+
+import pytest
+import torch
+
+from spit import kernels
+from spit.kernels import Rules, backend, cpu, reference
+
+OPERATIONS = sorted(set(kernels.__all__) - {"SCALE", "Levels", "Rules", "backend"})
+LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
+
+
+@pytest.fixture
+def who(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "region_sizes", lambda *_: "reference")
+    monkeypatch.setattr(cpu, "region_sizes", lambda *_: "cpu")
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_backend_has_every_operation(name: str) -> None:
+    for module in (kernels, reference, cpu):
+        assert callable(getattr(module, name))
+
+
+def test_the_operations_of_the_tokenizers_are_there() -> None:
+    assert set(OPERATIONS) >= {"contrast", "diffuse", "superpixels", "nearest_sites", "region_sizes", "region_boxes"}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_goes_to_the_backend_in_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[object, ...]] = []
+    monkeypatch.setattr(reference, name, lambda *given: seen.append(given))
+    operation = getattr(kernels, name)
+    names = operation.__code__.co_varnames[: operation.__code__.co_argcount]
+    arguments = (LABELS, *(f"the {argument}" for argument in names[1:]))
+    with backend("reference"):
+        operation(*arguments)
+    assert seen == [arguments]
+
+
+@pytest.mark.usefixtures("who")
+def test_the_device_decides_unless_a_backend_is_forced() -> None:
+    assert kernels.region_sizes(LABELS, OFFSETS) == "cpu"
+    with backend("reference"):
+        assert kernels.region_sizes(LABELS, OFFSETS) == "reference"
+        with backend("cpu"):
+            assert kernels.region_sizes(LABELS, OFFSETS) == "cpu"
+        assert kernels.region_sizes(LABELS, OFFSETS) == "reference"
+    assert kernels.region_sizes(LABELS, OFFSETS) == "cpu"
+
+
+@pytest.mark.usefixtures("who")
+def test_an_error_inside_the_block_ends_it() -> None:
+    with pytest.raises(KeyError), backend("reference"):
+        raise KeyError
+    assert kernels.region_sizes(LABELS, OFFSETS) == "cpu"
+
+
+@pytest.mark.usefixtures("who")
+def test_another_thread_is_not_forced() -> None:
+    answers: list[object] = []
+    with backend("reference"):
+        thread = threading.Thread(target=lambda: answers.append(kernels.region_sizes(LABELS, OFFSETS)))
+        thread.start()
+        thread.join()
+    assert answers == ["cpu"]
+
+
+def test_an_unknown_backend_is_named_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="among reference, cpu.*, got 'cupy'"), backend("cupy"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["region_sizes", "region_boxes"])
+def test_an_unknown_device_is_named(name: str) -> None:
+    with pytest.raises(ValueError, match="no kernels for tensors on meta"):
+        getattr(kernels, name)(LABELS.to("meta"), OFFSETS)
+
+
+def test_an_unknown_device_is_named_by_superpixels() -> None:
+    with pytest.raises(ValueError, match="no kernels for tensors on meta"):
+        kernels.superpixels(torch.zeros(1, 3, 4, 4, dtype=torch.int16, device="meta"), Rules())

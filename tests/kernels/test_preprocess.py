@@ -1,0 +1,90 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spit.kernels import SCALE, cpu, reference
+from spit.tokenizers.preprocess import _flux_table
+
+Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
+
+shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 14), st.integers(1, 14))
+
+
+def random_flux(seed: int) -> Tensor:
+    """Not the paper's: any function of the difference, so that an index off by one shows."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-SCALE, SCALE + 1, (4 * SCALE + 1,), generator=generator, dtype=torch.int32)
+
+
+def diffuse_pixel_by_pixel(plane: list[list[int]], flux: list[int], steps: int) -> list[list[int]]:
+    height, width = len(plane), len(plane[0])
+    for _ in range(steps):
+        moved = [row[:] for row in plane]
+        for y in range(height):
+            for x in range(width):
+                for to_y, to_x in ((y + 1, x), (y, x + 1)):
+                    if to_y < height and to_x < width:
+                        flow = flux[plane[to_y][to_x] - plane[y][x] + 2 * SCALE]
+                        moved[y][x] += flow
+                        moved[to_y][to_x] -= flow
+        plane = [[min(max(value, -SCALE), SCALE) for value in row] for row in moved]
+    return plane
+
+
+class TestContrast:
+    @settings(deadline=None, max_examples=60)
+    @given(seed=st.integers(0, 10_000), shape=shapes)
+    def test_parity(self, texture: Texture, seed: int, shape: tuple[int, ...]) -> None:
+        images = texture(seed, shape, 0, 255).to(torch.uint8)
+        table = torch.randint(-SCALE, SCALE + 1, (shape[1], 256), dtype=torch.int16,
+                              generator=torch.Generator().manual_seed(seed))
+        expected = reference.contrast(images, table)
+        got = cpu.contrast(images, table)
+        assert got.dtype == expected.dtype == torch.int16
+        assert torch.equal(got, expected)
+
+    @pytest.mark.parametrize("backend", [reference, cpu])
+    def test_each_channel_has_its_own_curve(self, backend: object) -> None:
+        table = torch.stack([torch.arange(256), 1000 - torch.arange(256)]).to(torch.int16)
+        images = torch.tensor([[[[0, 255]], [[0, 255]]]], dtype=torch.uint8)
+        assert backend.contrast(images, table).tolist() == [[[[0, 255]], [[1000, 745]]]]
+
+
+class TestDiffuse:
+    @settings(deadline=None, max_examples=80)
+    @given(seed=st.integers(0, 10_000), shape=shapes, steps=st.integers(0, 5), real=st.booleans())
+    def test_parity(self, texture: Texture, seed: int, shape: tuple[int, ...], steps: int, real: bool) -> None:
+        features = texture(seed, shape, -SCALE, SCALE).to(torch.int16)
+        before = features.clone()
+        flux = _flux_table() if real else random_flux(seed)
+        expected = reference.diffuse(features, flux, steps)
+        got = cpu.diffuse(features, flux, steps)
+        assert got.dtype == expected.dtype == torch.int16
+        assert torch.equal(got, expected)
+        assert torch.equal(features, before)
+
+    @settings(deadline=None, max_examples=30)
+    @given(seed=st.integers(0, 10_000), height=st.integers(1, 7), width=st.integers(1, 7), steps=st.integers(0, 3))
+    def test_equals_a_loop_over_pixels(self, texture: Texture, seed: int, height: int, width: int, steps: int) -> None:
+        features = texture(seed, (1, 1, height, width), -SCALE, SCALE).to(torch.int16)
+        flux = random_flux(seed)
+        expected = diffuse_pixel_by_pixel(features[0, 0].tolist(), flux.tolist(), steps)
+        assert cpu.diffuse(features, flux, steps)[0, 0].tolist() == expected
+
+    @pytest.mark.parametrize("backend", [reference, cpu])
+    @pytest.mark.parametrize("layout", ["channels_last", "slice", "expand", "transpose"])
+    def test_any_layout(self, backend: object, layout: str) -> None:
+        base = torch.randint(-SCALE, SCALE, (2, 3, 12, 10), dtype=torch.int16,
+                             generator=torch.Generator().manual_seed(0))
+        strided = {
+            "channels_last": lambda: base.to(memory_format=torch.channels_last),
+            "slice": lambda: base[::1, 1:, ::2, 1::3],
+            "expand": lambda: base[:1, :1].expand(2, 3, -1, -1),
+            "transpose": lambda: base.mT,
+        }[layout]()
+        flux = random_flux(1)
+        assert torch.equal(backend.diffuse(strided, flux, 2), backend.diffuse(strided.clone().contiguous(), flux, 2))

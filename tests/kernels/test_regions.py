@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spit.kernels import cpu, reference
+from spit.tokens import offsets_of
+
+BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+
+
+def random_labels(seed: int, batch: int, height: int, width: int, most: int) -> tuple[Tensor, Tensor]:
+    """Scattered regions; some numbers may have no pixel."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, most + 1, batch)
+    labels = np.stack([rng.integers(0, count, (height, width)) for count in counts])
+    return torch.from_numpy(labels).int(), offsets_of(torch.from_numpy(counts))
+
+
+maps = st.builds(random_labels, seed=st.integers(0, 10_000), batch=st.integers(1, 4),
+                 height=st.integers(1, 12), width=st.integers(1, 12), most=st.sampled_from([1, 3, 20]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(drawn=maps)
+def test_parity(drawn: tuple[Tensor, Tensor]) -> None:
+    for name, dtype in (("region_sizes", torch.int64), ("region_boxes", torch.int32)):
+        expected, got = (getattr(backend, name)(*drawn) for backend in (reference, cpu))
+        assert got.dtype == expected.dtype == dtype
+        assert torch.equal(got, expected), name
+
+
+@BACKENDS
+@settings(deadline=None, max_examples=40)
+@given(drawn=maps)
+def test_equals_numpy_region_by_region(backend: object, drawn: tuple[Tensor, Tensor]) -> None:
+    labels, offsets = drawn
+    sizes, boxes = backend.region_sizes(labels, offsets), backend.region_boxes(labels, offsets)
+    for b in range(len(labels)):
+        for v in range(int(offsets[b + 1] - offsets[b])):
+            ys, xs = np.nonzero(labels[b].numpy() == v)
+            row = int(offsets[b]) + v
+            assert sizes[row] == len(ys)
+            expected = [ys.min(), xs.min(), ys.max() + 1, xs.max() + 1] if len(ys) else [0, 0, 0, 0]
+            assert boxes[row].tolist() == expected
+
+
+@BACKENDS
+def test_hand_case(backend: object) -> None:
+    labels = torch.tensor([[[0, 0, 1], [2, 2, 1]], [[0, 0, 0], [0, 1, 0]]], dtype=torch.int32)
+    offsets = torch.tensor([0, 3, 5])
+    assert backend.region_sizes(labels, offsets).tolist() == [2, 2, 2, 5, 1]
+    assert backend.region_boxes(labels, offsets).tolist() == [
+        [0, 0, 1, 2], [0, 2, 2, 3], [1, 0, 2, 2], [0, 0, 2, 3], [1, 1, 2, 2]]
+
+
+@BACKENDS
+def test_any_layout(backend: object) -> None:
+    labels, offsets = random_labels(3, 2, 8, 6, 5)
+    for name in ("region_sizes", "region_boxes"):
+        operation = getattr(backend, name)
+        assert torch.equal(operation(labels.mT, offsets), operation(labels.mT.contiguous(), offsets))

@@ -1,0 +1,97 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage import measure
+from torch import Tensor
+
+from spit.kernels import cpu, reference
+
+sides = st.sampled_from([1, 2, 3, 5, 8, 13, 21])
+
+
+def random_sites(seed: int, batch: int, height: int, width: int, share: float) -> Tensor:
+    """Distinct pixels in any order, ``share`` of all of them."""
+    rng = np.random.default_rng(seed)
+    cells = max(1, round(share * height * width))
+    flat = np.stack([rng.permutation(height * width)[:cells] for _ in range(batch)])
+    return torch.from_numpy(np.stack([flat // width, flat % width], axis=-1)).int()
+
+
+def nearest(sites: Tensor, height: int, width: int) -> np.ndarray:
+    """Every distance, the first of the smallest."""
+    y, x = np.mgrid[:height, :width]
+    points = sites.numpy().astype(np.int64)
+    return ((y[..., None] - points[:, 0]) ** 2 + (x[..., None] - points[:, 1]) ** 2).argmin(-1)
+
+
+def cut_off(cells: np.ndarray, sites: Tensor) -> np.ndarray:
+    """Pixels that no path inside their cell joins to its site."""
+    pieces = measure.label(cells, background=-1, connectivity=1)
+    home = pieces[tuple(sites.T.numpy())]
+    return pieces != home[cells]
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 100_000), batch=st.integers(1, 3), height=sides, width=sides,
+       share=st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0]))
+def test_parity(seed: int, batch: int, height: int, width: int, share: float) -> None:
+    sites = random_sites(seed, batch, height, width, share)
+    expected = reference.nearest_sites(sites, height, width)
+    got = cpu.nearest_sites(sites, height, width)
+    assert got.dtype == expected.dtype == torch.int32
+    assert torch.equal(got, expected)
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 100_000), height=sides, width=sides,
+       share=st.sampled_from([0.0, 0.02, 0.1, 0.3, 0.5, 0.9, 1.0]))
+def test_nearest_but_for_what_is_cut_off(
+    pieces: Callable[[Tensor], int], seed: int, height: int, width: int, share: float
+) -> None:
+    sites = random_sites(seed, 1, height, width, share)[0]
+    labels = cpu.nearest_sites(sites[None], height, width)[0]
+    cells = nearest(sites, height, width)
+    loose = cut_off(cells, sites)
+    assert np.array_equal(labels.numpy()[~loose], cells[~loose])
+    assert (labels.numpy()[loose] != cells[loose]).mean() > 0.5 if loose.any() else True
+    assert loose.mean() <= 0.15
+    assert pieces(labels) == len(sites)
+    assert torch.equal(labels[sites[:, 0], sites[:, 1]], torch.arange(len(sites), dtype=torch.int32))
+
+
+def test_some_cells_do_fall_apart_on_the_grid() -> None:
+    """Or the repair, and the test above of it, would have nothing to do."""
+    loose = 0
+    for seed in range(60):
+        sites = random_sites(seed, 1, 21, 21, 0.1)[0]
+        loose += int(cut_off(nearest(sites, 21, 21), sites).sum())
+    assert 0 < loose < 0.01 * 60 * 21 * 21
+
+
+@pytest.mark.parametrize("backend", [reference, cpu])
+def test_hand_case(backend: object) -> None:
+    """Sites at columns 0 and 4 of five: the middle is as far from both and goes to the smaller number."""
+    assert backend.nearest_sites(torch.tensor([[[0, 0], [0, 4]]]).int(), 1, 5).tolist() == [[[0, 0, 0, 1, 1]]]
+    assert backend.nearest_sites(torch.tensor([[[0, 4], [0, 0]]]).int(), 1, 5).tolist() == [[[1, 1, 0, 0, 0]]]
+
+
+@pytest.mark.parametrize("backend", [reference, cpu])
+def test_a_pixel_cut_off_goes_to_a_cell_that_touches_it(backend: object) -> None:
+    """By hand: (1, 1) is nearest to site 1 at (0, 2) and (2, 0) alike, √2 off, reached through neither."""
+    sites = torch.tensor([[[0, 0], [0, 1], [1, 0], [2, 2]]]).int()
+    labels = backend.nearest_sites(sites, 3, 3)[0]
+    # (1, 1) is 1 from (0, 1) and from (1, 0): the smaller, which touches it.
+    assert labels[1, 1] == 1
+    assert labels.tolist() == [[0, 1, 1], [2, 1, 3], [2, 3, 3]]
+
+
+@pytest.mark.parametrize("size", [(1, 4000), (4000, 1), (2, 1500), (3, 800)])
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_many_cells_on_thin_images(pieces: Callable[[Tensor], int], size: tuple[int, int], share: float) -> None:
+    sites = random_sites(0, 1, *size, share)
+    labels = cpu.nearest_sites(sites, *size)[0]
+    assert labels.unique().numel() == pieces(labels) == sites.shape[1]

@@ -1,0 +1,203 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from spit.partition import Hierarchy, Partition
+from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer
+
+LEFT = torch.tensor([[0, 0, 1], [0, 2, 1]], dtype=torch.int32)  # three regions
+RIGHT = torch.tensor([[0, 0, 0], [1, 1, 1]], dtype=torch.int32)  # two
+TALL = torch.tensor([[0], [1], [1], [0]], dtype=torch.int32)
+
+
+@pytest.fixture
+def pair() -> Partition:
+    return Partition.of(torch.stack([LEFT, RIGHT]), torch.tensor([3, 2]))
+
+
+@pytest.fixture
+def mixed(pair: Partition) -> Partition:
+    return Partition.cat([pair, Partition.of(TALL[None], torch.tensor([2])),
+                          Partition.of(RIGHT[None], torch.tensor([2]))])
+
+
+class TestPartition:
+    def test_labels_counts_offsets(self, pair: Partition) -> None:
+        assert len(pair) == 2
+        assert torch.equal(pair.labels, torch.stack([LEFT, RIGHT]))
+        assert pair.counts.tolist() == [3, 2]
+        assert pair.offsets.tolist() == [0, 3, 5]
+        assert pair.offsets.dtype == torch.int64
+
+    def test_labels_of_mixed_sizes(self, mixed: Partition) -> None:
+        assert len(mixed) == 4
+        assert isinstance(mixed.labels, tuple)
+        for got, expected in zip(mixed.labels, [LEFT, RIGHT, TALL, RIGHT], strict=True):
+            assert torch.equal(got, expected)
+        assert mixed.counts.tolist() == [3, 2, 2, 2]
+        assert mixed.offsets.tolist() == [0, 3, 5, 7, 9]
+
+    def test_sizes(self, pair: Partition, mixed: Partition) -> None:
+        assert pair.sizes().tolist() == [3, 2, 1, 3, 3]
+        assert mixed.sizes().tolist() == [3, 2, 1, 3, 3, 2, 2, 3, 3]
+        assert mixed.sizes().dtype == torch.int64
+
+    def test_boxes(self, mixed: Partition) -> None:
+        assert mixed.boxes().tolist() == [
+            [0, 0, 2, 2], [0, 2, 2, 3], [1, 1, 2, 2],
+            [0, 0, 1, 3], [1, 0, 2, 3],
+            [0, 0, 4, 1], [1, 0, 3, 1],
+            [0, 0, 1, 3], [1, 0, 2, 3],
+        ]
+        assert mixed.boxes().dtype == torch.int32
+
+    def test_paint(self, pair: Partition) -> None:
+        painted = pair.paint(torch.tensor([10.0, 11, 12, 20, 21]))
+        assert painted.tolist() == [[[10, 10, 11], [10, 12, 11]], [[20, 20, 20], [21, 21, 21]]]
+
+    def test_paint_vectors_keeps_dtype(self, pair: Partition) -> None:
+        colors = torch.arange(15, dtype=torch.uint8).reshape(5, 3)
+        painted = pair.paint(colors)
+        assert painted.shape == (2, 2, 3, 3)
+        assert painted.dtype == torch.uint8
+        assert painted[1, 1, 2].tolist() == [12, 13, 14]
+
+    def test_paint_mixed_sizes(self, mixed: Partition) -> None:
+        painted = mixed.paint(torch.arange(9))
+        assert [image.tolist() for image in painted] == [
+            [[0, 0, 1], [0, 2, 1]], [[3, 3, 3], [4, 4, 4]], [[5], [6], [6], [5]], [[7, 7, 7], [8, 8, 8]]]
+
+    def test_paint_is_differentiable(self, pair: Partition) -> None:
+        values = torch.zeros(5, requires_grad=True)
+        pair.paint(values).sum().backward()
+        assert torch.equal(values.grad, pair.sizes().float())
+
+    @pytest.mark.parametrize("rows", [0, 4, 6])
+    def test_paint_wants_a_value_a_region(self, pair: Partition, rows: int) -> None:
+        with pytest.raises(ValueError, match=rf"each of the 5 regions, got shape \({rows}, 2\)"):
+            pair.paint(torch.zeros(rows, 2))
+
+    def test_boundaries(self, pair: Partition, mixed: Partition) -> None:
+        left = [[False, True, False], [True, True, False]]
+        right = [[True, True, True], [False, False, False]]
+        assert pair.boundaries().tolist() == [left, right]
+        maps = mixed.boundaries()
+        assert isinstance(maps, tuple)
+        assert maps[2].tolist() == [[True], [False], [True], [False]]
+        assert maps[3].tolist() == right
+
+    def test_getitem(self, mixed: Partition) -> None:
+        for index, labels in enumerate([LEFT, RIGHT, TALL, RIGHT]):
+            for one in (mixed[index], mixed[index - 4]):
+                assert len(one) == 1
+                assert torch.equal(one.labels, labels[None])
+                assert one.offsets.tolist() == [0, int(labels.max()) + 1]
+        for index in (4, -5):
+            with pytest.raises(IndexError):
+                mixed[index]
+        assert len(list(mixed)) == 4
+
+    def test_getitem_keeps_the_frames_of_its_image(self) -> None:
+        part = PatchTokenizer(4)([torch.zeros(3, 8, 8), torch.zeros(3, 3, 5)])
+        assert part[0].frames.tolist() == [[0, 0, 4, 4], [0, 4, 4, 8], [4, 0, 8, 4], [4, 4, 8, 8]]
+        assert part[1].frames.tolist() == [[0, 0, 4, 4], [0, 4, 4, 8]]
+
+    def test_cat_drops_frames_unless_all_have_them(self, pair: Partition) -> None:
+        patches = PatchTokenizer(2)(torch.zeros(3, 2, 3))
+        assert Partition.cat([patches, pair]).frames is None
+        assert Partition.cat([patches, patches]).frames.shape == (4, 4)
+
+    def test_cat_of_getitem_is_the_same_partition(self, mixed: Partition) -> None:
+        again = Partition.cat([mixed[index] for index in range(4)])
+        assert torch.equal(again.offsets, mixed.offsets)
+        assert torch.equal(again.sizes(), mixed.sizes())
+        for got, expected in zip(again.labels, mixed.labels, strict=True):
+            assert torch.equal(got, expected)
+
+    def test_images_of_one_size_have_one_tensor_of_labels(self, pair: Partition) -> None:
+        """Also where their blocks came apart: a list of uint8 and float images, or ``cat``."""
+        joined = Partition.cat([pair, pair])
+        assert isinstance(joined.labels, Tensor)
+        assert joined.labels.shape == (4, 2, 3)
+        assert joined.boundaries().shape == (4, 2, 3)
+        assert joined.paint(torch.arange(10)).shape == (4, 2, 3)
+        images = [torch.zeros(3, 4, 4), torch.zeros(3, 4, 4, dtype=torch.uint8)]
+        assert isinstance(SuperpixelTokenizer(levels=1)(images).labels, Tensor)
+
+
+OPTIONS = [
+    {"levels": 3},
+    {"levels": 2, "merge_threshold": 0.1},
+    {"levels": 2, "max_tokens": 7},
+    {"levels": 3, "merge_threshold": 0.05, "max_tokens": 3},
+    {"levels": 1},
+]
+
+
+class TestHierarchy:
+    @pytest.fixture
+    def images(self, photo: Callable[[str, int], Tensor]) -> list[Tensor]:
+        return [photo("astronaut", 24), photo("coffee", 24), photo("chelsea", 24)[:, :17], photo("rocket", 24)]
+
+    @pytest.mark.parametrize("options", OPTIONS)
+    def test_parents_lead_from_each_level_to_the_next(self, images: list[Tensor], options: dict[str, float]) -> None:
+        hier = SuperpixelTokenizer(**options).hierarchy(images)
+        steps = options["levels"] + ("merge_threshold" in options) + ("max_tokens" in options)
+        assert len(hier) == steps + 1
+        assert len(hier.parents) == steps
+        assert len(list(hier)) == len(hier)
+        for t, parents in enumerate(hier.parents):
+            fine, coarse = hier[t], hier[t + 1]
+            assert parents.shape == (int(fine.offsets[-1]),)
+            for b in range(4):
+                own = parents[fine.offsets[b] : fine.offsets[b + 1]].long()
+                assert torch.equal(own[fine.labels[b].long()], coarse.labels[b].long())
+                assert own.unique().tolist() == list(range(int(coarse.counts[b])))
+
+    @pytest.mark.parametrize("options", OPTIONS)
+    def test_the_last_level_is_what_the_tokenizer_says(self, images: list[Tensor], options: dict[str, float]) -> None:
+        tokenizer = SuperpixelTokenizer(**options)
+        hier, part = tokenizer.hierarchy(images), tokenizer(images)
+        assert torch.equal(hier[-1].offsets, part.offsets)
+        for got, expected in zip(hier[-1].labels, part.labels, strict=True):
+            assert torch.equal(got, expected)
+        assert torch.equal(hier[-2].offsets, hier[len(hier) - 2].offsets)
+
+    def test_level_zero_is_single_pixels(self, images: list[Tensor]) -> None:
+        pixels = SuperpixelTokenizer(levels=1).hierarchy(images)[0]
+        assert pixels.counts.tolist() == [576, 576, 408, 576]
+        for labels, image in zip(pixels.labels, images, strict=True):
+            assert torch.equal(labels.flatten(), torch.arange(image[0].numel(), dtype=torch.int32))
+        assert pixels.sizes().unique().tolist() == [1]
+
+    def test_counts(self, images: list[Tensor]) -> None:
+        hier = SuperpixelTokenizer(levels=3).hierarchy(images)
+        assert hier.counts.shape == (4, 4)
+        for t, part in enumerate(hier):
+            assert torch.equal(hier.counts[t], part.counts)
+            for b in range(4):
+                assert int(part.labels[b].max()) + 1 == hier.counts[t, b]
+        assert (hier.counts.diff(dim=0) < 0).all()
+
+    def test_a_tensor_and_cat_of_its_halves_agree(self, images: list[Tensor]) -> None:
+        batch = torch.stack([images[0], images[1], images[3]])
+        tokenizer = SuperpixelTokenizer(levels=2)
+        whole = tokenizer.hierarchy(batch)
+        halves = Hierarchy.cat([tokenizer.hierarchy(batch[:2]), tokenizer.hierarchy(batch[2])])
+        assert whole[2].labels.shape == (3, 24, 24)
+        assert torch.equal(whole.counts, halves.counts)
+        for t in range(3):
+            for b in range(3):
+                assert torch.equal(whole[t].labels[b], halves[t].labels[b])
+
+    def test_one_image_alone(self, images: list[Tensor]) -> None:
+        hier = SuperpixelTokenizer(levels=2).hierarchy(images[2])
+        assert [part.labels.shape for part in hier] == [(1, 17, 24)] * 3
+
+    @pytest.mark.parametrize("level", [3, -4, 100])
+    def test_no_such_level(self, images: list[Tensor], level: int) -> None:
+        hier = SuperpixelTokenizer(levels=2).hierarchy(images)
+        with pytest.raises(IndexError):
+            hier[level]

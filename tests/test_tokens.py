@@ -1,0 +1,62 @@
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spit.tokens import Tokens, cat_offsets, offsets_of
+
+counts_of = st.lists(st.integers(0, 5), min_size=1, max_size=5)
+
+
+def make(counts: list[int], width: int = 2) -> Tokens:
+    offsets = offsets_of(torch.tensor(counts))
+    return Tokens(torch.arange(int(offsets[-1]) * width, dtype=torch.float32).reshape(-1, width), offsets)
+
+
+def test_offsets_of_hand_case() -> None:
+    assert offsets_of(torch.tensor([3, 0, 2])).tolist() == [0, 3, 3, 5]
+    assert cat_offsets([torch.tensor([0, 3, 3]), torch.tensor([0, 2])]).tolist() == [0, 3, 3, 5]
+
+
+def test_hand_case() -> None:
+    tokens = make([2, 0, 1])
+    assert len(tokens) == 3
+    assert tokens.counts.tolist() == [2, 0, 1]
+    assert tokens.image_of.tolist() == [0, 0, 2]
+    assert [part.tolist() for part in tokens] == [[[0, 1], [2, 3]], [], [[4, 5]]]
+    assert [part.shape for part in tokens.split()] == [(2, 2), (0, 2), (1, 2)]
+
+
+def test_replace_keeps_the_offsets() -> None:
+    tokens = make([2, 1])
+    wider = tokens.replace(torch.zeros(3, 7))
+    assert wider.values.shape == (3, 7)
+    assert wider.offsets is tokens.offsets
+
+
+@settings(deadline=None, max_examples=50)
+@given(counts=counts_of, seed=st.integers(0, 1000))
+def test_select_keeps_each_image_apart(counts: list[int], seed: int) -> None:
+    tokens = make(counts)
+    keep = torch.rand(len(tokens.values), generator=torch.Generator().manual_seed(seed)) < 0.5
+    kept = tokens.select(keep)
+    masks = keep.split(counts)
+    assert len(kept) == len(tokens)
+    assert kept.offsets.dtype == torch.int64
+    for part, whole, mask in zip(kept, tokens, masks, strict=True):
+        assert torch.equal(part, whole[mask])
+
+
+def test_select_can_empty_an_image() -> None:
+    kept = make([2, 1]).select(torch.tensor([False, False, True]))
+    assert kept.counts.tolist() == [0, 1]
+    assert make([2, 1]).select(torch.zeros(3, dtype=torch.bool)).offsets.tolist() == [0, 0, 0]
+
+
+@settings(deadline=None, max_examples=50)
+@given(batches=st.lists(counts_of, min_size=1, max_size=4))
+def test_cat_lays_batches_end_to_end(batches: list[list[int]]) -> None:
+    parts = [make(counts) for counts in batches]
+    whole = Tokens.cat(parts)
+    assert whole.counts.tolist() == [count for counts in batches for count in counts]
+    for got, expected in zip(whole, (image for part in parts for image in part), strict=True):
+        assert torch.equal(got, expected)
