@@ -1,5 +1,6 @@
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 DATA ?= ../shared
+BENCHMARKS := limits counts speed partitions deit newcomer
 STAMP := .venv/.installed
 
 .PHONY: help demo test lint bench clean
@@ -8,7 +9,7 @@ STAMP := .venv/.installed
 help:   ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
 
-demo: $(STAMP)   ## tokenize, classify, explain and segment a sample image
+demo: $(STAMP)   ## tokenize a sample image and make a picture
 	.venv/bin/spit demo
 
 test: lint   ## ruff, mypy, then every test
@@ -18,8 +19,8 @@ lint: $(STAMP)   ## ruff and mypy
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 
-bench: $(STAMP)   ## every script in benchmarks/ in turn; data from DATA=../shared
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; DATA='$(DATA)' .venv/bin/python "$$script"; done
+bench: $(STAMP)   ## every figure in the README, half an hour in all; data from DATA=../shared
+	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; .venv/bin/python benchmarks/$$name.py --shared '$(DATA)'; done
 
 clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
 	rm -rf build dist src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

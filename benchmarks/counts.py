@@ -6,6 +6,8 @@ The 200 test images of BSDS500, their central square resized to 224² and 256² 
 ImageNet's training images). Bars: within 15 % of the paper at levels 1–3 and 10 % at level 4.
 """
 
+from pathlib import Path
+
 import torch
 from PIL import Image
 from provenance import arguments, bsds_images, print_provenance
@@ -28,7 +30,7 @@ def main() -> None:
     for name, tokenizer in variants.items():
         print(name)
         for side, paper in PAPER.items():
-            batch = torch.stack([central_square(path, side) for path in paths])
+            batch = torch.stack([square(path, side) for path in paths])
             means = tokenizer.hierarchy(batch).counts[1:].double().mean(1).tolist()
             for level, (mean, expected, bar) in enumerate(zip(means, paper, BARS, strict=True), start=1):
                 change = mean / expected - 1
@@ -37,12 +39,13 @@ def main() -> None:
                       f"{verdict} {bar:.0%})")
 
 
-def central_square(path, side: int) -> torch.Tensor:
+def square(path: Path, side: int) -> torch.Tensor:
+    """The central square of an image, resized."""
     _, height, width = (image := spit.load_image(path)).shape
     short = min(height, width)
     top, left = (height - short) // 2, (width - short) // 2
-    square = image[:, top : top + short, left : left + short]
-    picture = Image.fromarray(square.movedim(0, -1).numpy()).resize((side, side), Image.Resampling.BICUBIC)
+    cut = image[:, top : top + short, left : left + short]
+    picture = Image.fromarray(cut.movedim(0, -1).numpy()).resize((side, side), Image.Resampling.BICUBIC)
     return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).view(side, side, 3).movedim(-1, 0)
 
 

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import spit
+from spit.data.crops import central_square
 
 sys.path.insert(0, str(ROOT / "tests"))
 from paper.plain_vit import IMAGENET_MEAN, IMAGENET_STD, vit_logits
@@ -39,7 +40,7 @@ def main() -> None:
     same, right, gap = 0, 0, 0.0
     for start in track(range(0, len(paths), BATCH), "images"):
         batch = paths[start : start + BATCH]
-        images = torch.stack([centre_crop(spit.load_image(path), 224) for path in batch])
+        images = torch.stack([central_square(spit.load_image(path), 224) for path in batch])
         classes = torch.tensor([int(path.parent.name) for path in batch])
         logits, expected = ours(images), theirs(images)
         same += int((logits.argmax(1) == expected.argmax(1)).sum())
@@ -60,11 +61,6 @@ def independent_vit(weights: Path) -> tuple[str, Callable[[Tensor], Tensor]]:
     model.load_state_dict(tensors)
     mean, std = IMAGENET_MEAN[:, None, None], IMAGENET_STD[:, None, None]
     return f"timm {timm.__version__}", lambda images: model((images.float() / 255 - mean) / std)
-
-
-def centre_crop(image: Tensor, side: int) -> Tensor:
-    top, left = (image.shape[1] - side) // 2, (image.shape[2] - side) // 2
-    return image[:, top : top + side, left : left + side]
 
 
 if __name__ == "__main__":

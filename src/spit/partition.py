@@ -159,24 +159,13 @@ class Hierarchy:
     def __getitem__(self, level: int) -> Partition:
         level = range(len(self))[level]
         if level == 0:
-            pixels = self.offsets[0].diff().tolist()
-            labels = torch.cat([torch.arange(count, dtype=torch.int32, device=self.offsets[0].device)
-                                for count in pixels])
+            labels = torch.cat([torch.arange(pixels, dtype=torch.int32, device=self.offsets[0].device)
+                                for pixels in self.offsets[0].diff().tolist()])
         else:
-            labels = self.parents[level - 1]
-        # From the coarse end: only the last step is as long as the image.
-        for t in range(level - 2, -1, -1):
-            labels = labels[self.parents[t] + self._starts(t)]
+            labels = kernels.compose(self.parents[:level], self.offsets[: level + 1])
         blocks = labels.split([b * h * w for b, h, w in self.shapes])
         return Partition(tuple(block.view(shape) for block, shape in zip(blocks, self.shapes, strict=True)),
                          self.offsets[level])
-
-    def _starts(self, level: int) -> Tensor | int:
-        """For each region of π^(level), where its image's regions of π^(level+1) begin in packed order."""
-        if len(self.offsets[0]) == 2:
-            return 0
-        return self.offsets[level + 1][:-1].repeat_interleave(
-            self.offsets[level].diff(), output_size=len(self.parents[level]))
 
     def __iter__(self) -> Iterator[Partition]:
         return (self[level] for level in range(len(self)))

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from PIL import Image
 
 import spit as library
-from spit.cli.models import central_square
 from spit.config import ModelConfig
+from spit.data.crops import central_square
 from spit.model import SpitModel
 
 Run = Callable[..., Any]
@@ -134,24 +133,6 @@ def test_models_by_name(spit: Run, photo: Callable[..., Path], folder: Path, tmp
         (["--model", "vit_tiny_16", "--weights", "vit.pth"], "leave --model out"),
     ):
         assert told in spit("classify", path, *arguments).error, arguments
-
-
-def test_the_central_square_of_256_is_cut_and_not_resampled() -> None:
-    image = torch.randint(0, 256, (3, 256, 256), dtype=torch.uint8)
-    assert torch.equal(central_square(image, 224), image[:, 16:240, 16:240])
-
-
-def test_the_central_square_is_pillows_resize_and_crop() -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (300, 451, 3), dtype=np.uint8)
-    resized = Image.fromarray(pixels).resize((384, 256), Image.Resampling.BICUBIC)  # int(256 · 451 / 300) = 384
-    expected = np.asarray(resized.crop((80, 16, 304, 240)))
-    square = central_square(torch.from_numpy(pixels).permute(2, 0, 1), 224)
-    np.testing.assert_array_equal(square.permute(1, 2, 0).numpy(), expected)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (500, 1), (1, 1_000_000), (3, 70)])
-def test_any_shape_has_a_central_square(shape: tuple[int, int]) -> None:
-    assert central_square(torch.zeros(3, *shape, dtype=torch.uint8), 224).shape == (3, 224, 224)
 
 
 @pytest.mark.shared

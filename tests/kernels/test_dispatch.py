@@ -67,7 +67,7 @@ def test_another_thread_is_not_forced() -> None:
 
 
 def test_an_unknown_backend_is_named_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="among reference, cpu.*, got 'cupy'"), backend("cupy"):
+    with pytest.raises(ValueError, match=r"among reference, cpu.*, got 'cupy'"), backend("cupy"):
         pass
 
 

@@ -38,7 +38,7 @@ def assert_same(got: Levels, expected: Levels) -> None:
         assert torch.equal(parents, right_parents), f"level {t}"
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=500)
 @given(seed=st.integers(0, 100_000), shape=shapes, rules=rules_of, low=st.sampled_from([-SCALE, 0, -3, SCALE - 1]))
 @example(seed=0, shape=(1, 1, 1, 1), rules=Rules(merge_threshold=0.1, max_tokens=1), low=-SCALE)
 @example(seed=10, shape=(1, 3, 1, 16), rules=Rules(compactness=1.0, max_tokens=1), low=-SCALE)

@@ -81,12 +81,15 @@ def test_hand_case(backend: object) -> None:
 
 @pytest.mark.parametrize("backend", [reference, cpu])
 def test_a_pixel_cut_off_goes_to_a_cell_that_touches_it(backend: object) -> None:
-    """By hand: (1, 1) is nearest to site 1 at (0, 2) and (2, 0) alike, √2 off, reached through neither."""
-    sites = torch.tensor([[[0, 0], [0, 1], [1, 0], [2, 2]]]).int()
-    labels = backend.nearest_sites(sites, 3, 3)[0]
-    # (1, 1) is 1 from (0, 1) and from (1, 0): the smaller, which touches it.
-    assert labels[1, 1] == 1
-    assert labels.tolist() == [[0, 1, 1], [2, 1, 3], [2, 3, 3]]
+    """(3, 0) is nearest to (1, 2), 8 against 9 and 9, but (2, 0) and (3, 1) belong to the other two."""
+    sites = torch.tensor([[[0, 0], [1, 2], [3, 3]]]).int()
+    assert nearest(sites[0], 4, 4)[3, 0] == 1
+    assert backend.nearest_sites(sites, 4, 4)[0].tolist() == [
+        [0, 0, 1, 1],
+        [0, 1, 1, 1],
+        [0, 1, 1, 2],
+        [0, 2, 2, 2],
+    ]
 
 
 @pytest.mark.parametrize("size", [(1, 4000), (4000, 1), (2, 1500), (3, 800)])

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from spit import registry, weights
 from spit.cli.options import TokenizerOptions
 from spit.data.classes import imagenet_classes
+from spit.data.crops import central_square
 from spit.errors import WeightsError
 from spit.interop import from_timm
 from spit.model import SpitModel
@@ -20,7 +19,6 @@ DEFAULT_MODEL = "spit_tiny_16"
 FILES = (".safetensors", ".pth", ".pt", ".bin")
 WAYS = ("give --weights with a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in "
         "timm's names (.safetensors, .pth)")
-LONGEST = 16  # a strip longer than this many times its short side is cut before it is resized
 
 
 @dataclass(frozen=True)
@@ -83,26 +81,6 @@ def guess(model: SpitModel, image: Tensor, size: int, top: int) -> tuple[list[Gu
     guesses = [Guess(index, names[index] if names else f"class {index}", value)
                for index, value in zip(indices.tolist(), values.tolist(), strict=True)]
     return guesses, int(output.partition.counts[0])
-
-
-def central_square(image: Tensor, size: int) -> Tensor:
-    """What ViTs are evaluated on: the short side to 8/7 of the size (256 for 224), bicubic, and its centre.
-
-    Shape:
-        ``(3, H, W)`` uint8 to ``(3, size, size)`` uint8.
-    """
-    height, width = image.shape[1:]
-    longest = LONGEST * min(height, width)  # only the centre is kept: a strip of 1 × 10⁸ needs no 256 × 10¹⁰ pixels
-    top, left = max(height - longest, 0) // 2, max(width - longest, 0) // 2
-    image = image[:, top : top + longest, left : left + longest]
-    height, width = image.shape[1:]
-    short = round(size * 8 / 7)
-    scaled = (int(short * width / min(height, width)), int(short * height / min(height, width)))
-    picture = Image.fromarray(image.permute(1, 2, 0).contiguous().cpu().numpy())
-    picture = picture.resize(scaled, Image.Resampling.BICUBIC)
-    left, top = round((scaled[0] - size) / 2), round((scaled[1] - size) / 2)
-    pixels = np.array(picture.crop((left, top, left + size, top + size)))
-    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 
 def as_json(guesses: list[Guess]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@
 give the same partitions bit for bit. ``with kernels.backend("reference"):`` forces one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -22,6 +22,7 @@ __all__ = [
     "Rules",
     "backend",
     "color_patches",
+    "compose",
     "contrast",
     "diffuse",
     "gradient_histogram",
@@ -52,7 +53,8 @@ def backend(name: str) -> Iterator[None]:
         _forced.reset(token)
 
 
-def _backend(x: Tensor) -> ModuleType:
+def _backend(first: object) -> ModuleType:
+    x = first if isinstance(first, Tensor) else cast(Sequence[Tensor], first)[0]
     name = _forced.get() or x.device.type
     if name not in _BACKENDS:
         raise ValueError(f"spit has no kernels for tensors on {x.device}; move the images to the CPU")
@@ -64,7 +66,7 @@ def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(definition)
     def operation(*args: P.args, **kwargs: P.kwargs) -> R:
-        answer: R = getattr(_backend(cast(Tensor, args[0])), definition.__name__)(*args, **kwargs)
+        answer: R = getattr(_backend(args[0]), definition.__name__)(*args, **kwargs)
         return answer
 
     return operation
@@ -76,6 +78,7 @@ superpixels = _dispatched(reference.superpixels)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_sizes = _dispatched(reference.region_sizes)
 region_boxes = _dispatched(reference.region_boxes)
+compose = _dispatched(reference.compose)
 color_patches = _dispatched(reference.color_patches)
 position_histogram = _dispatched(reference.position_histogram)
 gradient_histogram = _dispatched(reference.gradient_histogram)

@@ -2,12 +2,13 @@
 
 from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.cpu.preprocess import contrast, diffuse
-from spit.kernels.cpu.regions import region_boxes, region_sizes
+from spit.kernels.cpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.cpu.superpixels import superpixels
 from spit.kernels.cpu.voronoi import nearest_sites
 
 __all__ = [
     "color_patches",
+    "compose",
     "contrast",
     "diffuse",
     "gradient_histogram",

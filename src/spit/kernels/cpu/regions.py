@@ -1,4 +1,6 @@
-"""Sizes and boxes of regions as compiled loops."""
+"""Regions of a partition as compiled loops: sizes, boxes, and the way up a hierarchy."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -22,6 +24,34 @@ def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
     maps, starts, out = labels.contiguous().numpy(), offsets.tolist(), boxes.numpy()
     for_each_image(lambda b: _boxes(maps[b], out[starts[b] : starts[b + 1]]), len(labels))
     return boxes
+
+
+def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
+    """See :func:`spit.kernels.reference.compose`."""
+    labels = parents[-1]
+    # From the coarse end: only the last step is as long as the image.
+    for lower, below, above in reversed(list(zip(parents[:-1], offsets[:-2], offsets[1:-1], strict=True))):
+        labels = _climb(lower, labels, below.tolist(), above.tolist())
+    return labels
+
+
+def _climb(lower: Tensor, upper: Tensor, below: list[int], above: list[int]) -> Tensor:
+    """Both maps in one: from the regions that ``lower`` has to those that ``upper`` leads to."""
+    answer = torch.empty_like(lower)
+    first, second, out = lower.numpy(), upper.numpy(), answer.numpy()
+
+    def one(b: int) -> None:
+        rows = slice(below[b], below[b + 1])
+        _compose(first[rows], second[above[b] : above[b + 1]], out[rows])
+
+    for_each_image(one, len(below) - 1)
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def _compose(lower: Array, upper: Array, out: Array) -> None:
+    for v in range(len(lower)):
+        out[v] = upper[lower[v]]
 
 
 @njit(cache=True, nogil=True)

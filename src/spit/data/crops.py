@@ -1,0 +1,28 @@
+"""The part of an image that classifiers are evaluated on."""
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+LONGEST = 16  # a strip longer than this many times its short side is cut before it is resized
+
+
+def central_square(image: Tensor, size: int) -> Tensor:
+    """What ViTs are evaluated on: the short side to 8/7 of the size (256 for 224), bicubic, and its centre.
+
+    Shape:
+        ``(3, H, W)`` uint8 to ``(3, size, size)`` uint8.
+    """
+    height, width = image.shape[1:]
+    longest = LONGEST * min(height, width)  # only the centre is kept: a strip of 1 × 10⁸ needs no 256 × 10¹⁰ pixels
+    top, left = max(height - longest, 0) // 2, max(width - longest, 0) // 2
+    image = image[:, top : top + longest, left : left + longest]
+    height, width = image.shape[1:]
+    short = round(size * 8 / 7)
+    scaled = (int(short * width / min(height, width)), int(short * height / min(height, width)))
+    picture = Image.fromarray(image.permute(1, 2, 0).contiguous().cpu().numpy())
+    picture = picture.resize(scaled, Image.Resampling.BICUBIC)
+    left, top = round((scaled[0] - size) / 2), round((scaled[1] - size) / 2)
+    pixels = np.array(picture.crop((left, top, left + size, top + size)))
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
