@@ -76,72 +76,81 @@ def _contract_image(planes: Array, rules: Rules) -> list[Array]:
 def _link_pixels(planes: Array, cosine: bool) -> Array:
     """Level 0: each pixel's best of four neighbours, the smallest number first among equals."""
     channels, height, width = planes.shape
-    pixels = height * width
-    flat = planes.reshape(channels, pixels)
-    points = np.empty((channels, pixels), np.float32)
-    if cosine:
-        norms = np.zeros(pixels, np.float32)
-        for c in range(channels):
-            for p in range(pixels):
-                value = F(flat[c, p])
-                norms[p] = norms[p] + value * value
-        for p in range(pixels):
-            norm = np.sqrt(norms[p])
-            norms[p] = norm if norm != F(0) else F(1)
-        for c in range(channels):
-            for p in range(pixels):
-                points[c, p] = F(flat[c, p]) / norms[p]
-    else:
-        for c in range(channels):
-            for p in range(pixels):
-                points[c, p] = F(flat[c, p]) / F(SCALE)
-    # One row of −∞ above and below, and after every row's end, stands for the image's border.
-    east = np.full(pixels + 1, -np.inf, np.float32)
-    south = np.full(pixels + width, -np.inf, np.float32)
-    _edge_weights(points, 1, east[1:], cosine)
-    _edge_weights(points, width, south[width:], cosine)
+    chosen = np.empty((height, width), np.int32)
+    here = np.empty((channels, width), np.float32)
+    below = np.empty((channels, width), np.float32)
+    # −∞ stands for the edges that the image's border cuts.
+    north = np.full(width, -np.inf, np.float32)
+    south = np.full(width, -np.inf, np.float32)
+    sides = np.full(width + 1, -np.inf, np.float32)  # west of pixel x and, one further, east of it
+    _pixel_points(planes[:, 0], cosine, below)
     for y in range(height):
-        east[(y + 1) * width] = F(-np.inf)
-    chosen = np.empty(pixels, np.int32)
-    for p in range(pixels):
-        best = south[p]
-        step = -width
-        if east[p] > best:
-            best = east[p]
-            step = -1
-        if east[p + 1] > best:
-            best = east[p + 1]
-            step = 1
-        if south[p + width] > best:
-            best = south[p + width]
-            step = width
-        chosen[p] = p + step
-    if pixels == 1:
-        chosen[0] = 0
-    return chosen
+        here, below = below, here
+        _similarities(here[:, :-1], here[:, 1:], cosine, sides[1:width])
+        if y + 1 < height:
+            _pixel_points(planes[:, y + 1], cosine, below)
+            _similarities(here, below, cosine, south)
+        else:
+            south[:] = F(-np.inf)
+        row = chosen[y]
+        for x in range(width):
+            best = north[x]
+            step = np.int32(-width)
+            if sides[x] > best:
+                best = sides[x]
+                step = np.int32(-1)
+            if sides[x + 1] > best:
+                best = sides[x + 1]
+                step = np.int32(1)
+            if south[x] > best:
+                best = south[x]
+                step = np.int32(width)
+            row[x] = np.int32(y * width + x) + step
+        north, south = south, north
+    if height * width == 1:
+        chosen[0, 0] = 0
+    return chosen.reshape(height * width)
 
 
 @njit(cache=True, nogil=True)
-def _edge_weights(points: Array, stride: int, out: Array, cosine: bool) -> None:
-    """The similarity of pixel p and p + stride, for every p that has such a neighbour below."""
-    channels, pixels = points.shape
-    edges = pixels - stride
+def _pixel_points(row: Array, cosine: bool, out: Array) -> None:
+    """:func:`_points` of single pixels, a row of them."""
+    channels, width = row.shape
+    lengths = np.full(width, SCALE, np.float32)
     if cosine:
-        for p in range(edges):
-            out[p] = points[0, p] * points[0, p + stride]
+        for x in range(width):
+            lengths[x] = F(row[0, x]) * F(row[0, x])
         for c in range(1, channels):
-            for p in range(edges):
-                out[p] = out[p] + points[c, p] * points[c, p + stride]
+            for x in range(width):
+                lengths[x] = lengths[x] + F(row[c, x]) * F(row[c, x])
+        for x in range(width):
+            length = np.sqrt(lengths[x])
+            lengths[x] = length if length != F(0) else F(1)
+    for c in range(channels):
+        for x in range(width):
+            out[c, x] = F(row[c, x]) / lengths[x]
+
+
+@njit(cache=True, nogil=True)
+def _similarities(a: Array, b: Array, cosine: bool, out: Array) -> None:
+    """The similarity of the points a[:, i] and b[:, i]."""
+    channels, count = a.shape
+    if cosine:
+        for i in range(count):
+            out[i] = a[0, i] * b[0, i]
+        for c in range(1, channels):
+            for i in range(count):
+                out[i] = out[i] + a[c, i] * b[c, i]
     else:
-        for p in range(edges):
-            gap = points[0, p] - points[0, p + stride]
-            out[p] = gap * gap
+        for i in range(count):
+            gap = a[0, i] - b[0, i]
+            out[i] = gap * gap
         for c in range(1, channels):
-            for p in range(edges):
-                gap = points[c, p] - points[c, p + stride]
-                out[p] = out[p] + gap * gap
-        for p in range(edges):
-            out[p] = -np.sqrt(out[p])
+            for i in range(count):
+                gap = a[c, i] - b[c, i]
+                out[i] = out[i] + gap * gap
+        for i in range(count):
+            out[i] = -np.sqrt(out[i])
 
 
 @njit(cache=True, nogil=True)
