@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import torch
 from torch import Tensor
@@ -117,8 +118,9 @@ class Partition:
         if len(parts) == 1:
             return parts[0]
         frames = [part.frames for part in parts if part.frames is not None]
+        runs = groupby((block for part in parts for block in part.blocks), key=lambda block: block.shape[1:])
         return Partition(
-            tuple(block for part in parts for block in part.blocks),
+            tuple(torch.cat(list(run)) for _, run in runs),
             cat_offsets([part.offsets for part in parts]),
             torch.cat(frames) if len(frames) == len(parts) else None,
         )
@@ -163,6 +165,7 @@ class Hierarchy:
                                 for pixels in self.offsets[0].diff().tolist()])
         else:
             labels = kernels.compose(self.parents[:level], self.offsets[: level + 1])
+            labels = labels.clone() if level == 1 else labels  # not the parents themselves
         blocks = labels.split([b * h * w for b, h, w in self.shapes])
         return Partition(tuple(block.view(shape) for block, shape in zip(blocks, self.shapes, strict=True)),
                          self.offsets[level])
@@ -176,8 +179,9 @@ class Hierarchy:
     @staticmethod
     def cat(parts: Sequence["Hierarchy"]) -> "Hierarchy":
         """The images of several hierarchies of as many levels, one after another."""
+        runs = groupby((shape for part in parts for shape in part.shapes), key=lambda shape: shape[1:])
         return Hierarchy(
-            tuple(shape for part in parts for shape in part.shapes),
+            tuple((sum(batch for batch, _, _ in run), *size) for size, run in runs),
             tuple(torch.cat(level) for level in zip(*(part.parents for part in parts), strict=True)),
             tuple(cat_offsets(level) for level in zip(*(part.offsets for part in parts), strict=True)),
         )

@@ -1,3 +1,4 @@
+import inspect
 import threading
 
 import pytest
@@ -23,7 +24,8 @@ def test_every_backend_has_every_operation(name: str) -> None:
 
 
 def test_the_operations_of_the_tokenizers_are_there() -> None:
-    assert set(OPERATIONS) >= {"contrast", "diffuse", "superpixels", "nearest_sites", "region_sizes", "region_boxes"}
+    assert set(OPERATIONS) >= {"contrast", "diffuse", "superpixels", "nearest_sites", "region_sizes", "region_boxes",
+                               "compose"}
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -31,8 +33,7 @@ def test_every_operation_goes_to_the_backend_in_force(name: str, monkeypatch: py
     seen: list[tuple[object, ...]] = []
     monkeypatch.setattr(reference, name, lambda *given: seen.append(given))
     operation = getattr(kernels, name)
-    names = operation.__code__.co_varnames[: operation.__code__.co_argcount]
-    arguments = (LABELS, *(f"the {argument}" for argument in names[1:]))
+    arguments = (LABELS, *(f"the {argument}" for argument in list(inspect.signature(operation).parameters)[1:]))
     with backend("reference"):
         operation(*arguments)
     assert seen == [arguments]
@@ -75,6 +76,17 @@ def test_an_unknown_backend_is_named_with_those_there_are() -> None:
 def test_an_unknown_device_is_named(name: str) -> None:
     with pytest.raises(ValueError, match="no kernels for tensors on meta"):
         getattr(kernels, name)(LABELS.to("meta"), OFFSETS)
+
+
+def test_a_list_of_tensors_is_dispatched_by_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "compose", lambda *_: "cpu")
+    assert kernels.compose([LABELS, LABELS], [OFFSETS]) == "cpu"
+    with pytest.raises(ValueError, match="no kernels for tensors on meta"):
+        kernels.compose([LABELS.to("meta")], [OFFSETS])
+
+
+def test_arguments_may_be_named() -> None:
+    assert kernels.region_sizes(labels=LABELS, offsets=OFFSETS).tolist() == [4]
 
 
 def test_an_unknown_device_is_named_by_superpixels() -> None:

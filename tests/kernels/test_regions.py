@@ -56,6 +56,28 @@ def test_hand_case(backend: object) -> None:
         [0, 0, 1, 2], [0, 2, 2, 3], [1, 0, 2, 2], [0, 0, 2, 3], [1, 1, 2, 2]]
 
 
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10_000), batch=st.integers(1, 4), steps=st.integers(1, 4), most=st.sampled_from([1, 4, 30]))
+def test_compose_follows_each_region_upwards(seed: int, batch: int, steps: int, most: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = np.sort(rng.integers(1, most + 1, (steps + 1, batch)), axis=0)[::-1].copy()
+    offsets = [offsets_of(torch.from_numpy(level)) for level in counts]
+    maps = [[rng.integers(0, counts[t + 1, b], counts[t, b]) for b in range(batch)] for t in range(steps)]
+    parents = [torch.from_numpy(np.concatenate(level)).int() for level in maps]
+    expected = []
+    for b in range(batch):
+        for v in range(counts[0, b]):
+            for t in range(steps):
+                v = maps[t][b][v]
+            expected.append(int(v))
+    before = [level.clone() for level in parents]
+    for backend in (reference, cpu):
+        got = backend.compose(parents, offsets)
+        assert got.dtype == torch.int32
+        assert got.tolist() == expected
+    assert all(map(torch.equal, parents, before))
+
+
 @BACKENDS
 def test_any_layout(backend: object) -> None:
     labels, offsets = random_labels(3, 2, 8, 6, 5)

@@ -57,7 +57,6 @@ def test_nearest_but_for_what_is_cut_off(
     cells = nearest(sites, height, width)
     loose = cut_off(cells, sites)
     assert np.array_equal(labels.numpy()[~loose], cells[~loose])
-    assert (labels.numpy()[loose] != cells[loose]).mean() > 0.5 if loose.any() else True
     assert loose.mean() <= 0.15
     assert pieces(labels) == len(sites)
     assert torch.equal(labels[sites[:, 0], sites[:, 1]], torch.arange(len(sites), dtype=torch.int32))

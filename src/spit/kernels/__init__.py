@@ -1,19 +1,23 @@
 """One name for each hot operation; the device of its first argument picks the backend.
 
-``kernels.reference`` defines the operations in plain torch; ``kernels.cpu`` has them in numba. Both
-give the same partitions bit for bit. ``with kernels.backend("reference"):`` forces one.
+``kernels.reference`` defines the operations in plain torch; ``kernels.cpu`` has them in numba and
+``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
+forces one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import cache, wraps
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import ParamSpec, TypeVar, cast
 
 from torch import Tensor
 
-from spit.kernels import cpu, reference
+from spit.errors import MissingExtra
+from spit.kernels import reference
 from spit.kernels.rules import SCALE, Levels, Rules
 
 __all__ = [
@@ -37,15 +41,16 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BACKENDS: dict[str, ModuleType] = {"reference": reference, "cpu": cpu}
+BACKENDS = ("reference", "cpu", "gpu")
+_OF_DEVICE = {"cpu": "cpu", "cuda": "gpu"}
 _forced: ContextVar[str | None] = ContextVar("forced_backend", default=None)
 
 
 @contextmanager
 def backend(name: str) -> Iterator[None]:
     """Run every operation in this block on the backend of that name."""
-    if name not in _BACKENDS:
-        raise ValueError(f"expected a backend among {', '.join(_BACKENDS)}, got {name!r}")
+    if name not in BACKENDS:
+        raise ValueError(f"expected a backend among {', '.join(BACKENDS)}, got {name!r}")
     token = _forced.set(name)
     try:
         yield
@@ -55,10 +60,17 @@ def backend(name: str) -> Iterator[None]:
 
 def _backend(first: object) -> ModuleType:
     x = first if isinstance(first, Tensor) else cast(Sequence[Tensor], first)[0]
-    name = _forced.get() or x.device.type
-    if name not in _BACKENDS:
-        raise ValueError(f"spit has no kernels for tensors on {x.device}; move the images to the CPU")
-    return _BACKENDS[name]
+    name = _forced.get() or _OF_DEVICE.get(x.device.type)
+    if name is None:
+        raise ValueError(f"spit has no kernels for tensors on {x.device}; move the images to the CPU or to CUDA")
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> ModuleType:
+    if name == "gpu" and find_spec("triton") is None:
+        raise MissingExtra("triton", "gpu", "running on a GPU")
+    return import_module(f"spit.kernels.{name}")
 
 
 def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
@@ -66,7 +78,8 @@ def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(definition)
     def operation(*args: P.args, **kwargs: P.kwargs) -> R:
-        answer: R = getattr(_backend(args[0]), definition.__name__)(*args, **kwargs)
+        first = args[0] if args else next(iter(kwargs.values()))
+        answer: R = getattr(_backend(first), definition.__name__)(*args, **kwargs)
         return answer
 
     return operation

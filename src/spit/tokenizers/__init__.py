@@ -1,5 +1,6 @@
 """τ: tokenizers, image → partition."""
 
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -29,7 +30,7 @@ def create_tokenizer(name: str, **options: Any) -> Tokenizer:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"expected a tokenizer among {', '.join(TOKENIZERS)}, got {name!r}{hint}")
     kind = TOKENIZERS[name]
-    known = kind.__dataclass_fields__
+    known = [field.name for field in fields(kind)]
     for option in options:
         if option not in known:
             near = get_close_matches(option, known, n=1)

@@ -32,3 +32,11 @@ class Tokenizer(ABC):
     def config(self) -> dict[str, Any]:
         """The options that make this tokenizer again."""
         return asdict(self)
+
+
+def check_whole(name: str, value: object, least: int | None = None) -> None:
+    """Refuse what is not an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected a whole number for {name}, got {value!r}")
+    if least is not None and value < least:
+        raise ValueError(f"expected {name} of at least {least}, got {value}")

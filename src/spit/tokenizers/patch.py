@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spit.partition import Partition
-from spit.tokenizers.base import Tokenizer
+from spit.tokenizers.base import Tokenizer, check_whole
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,7 @@ class PatchTokenizer(Tokenizer):
     size: int = 16
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"expected a patch size of at least 1 pixel, got {self.size}")
+        check_whole("size", self.size, 1)
 
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape

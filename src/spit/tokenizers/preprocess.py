@@ -40,26 +40,26 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
         raise ValueError(f"features='published' needs images with 1 or 3 channels, got {pixels.shape[1]}; "
                          "features='paper' takes any number")
     device = pixels.device
-    adjusted = kernels.contrast(pixels, _contrast_table(pixels.shape[1]).to(device))
-    flux = _flux_table().to(device)
+    adjusted = kernels.contrast(pixels, _contrast_table(pixels.shape[1], device))
+    flux = _flux_table(device)
     if features == "paper":
         return kernels.diffuse(adjusted, flux, DIFFUSION_STEPS)
     return torch.cat([kernels.diffuse(_saturated_ycbcr(adjusted), flux, DIFFUSION_STEPS), _edges(pixels)], dim=1)
 
 
 @lru_cache(maxsize=8)
-def _contrast_table(channels: int) -> Tensor:
+def _contrast_table(channels: int, device: torch.device) -> Tensor:
     """The contrast curve of each channel at the 256 values it can meet."""
     values = torch.arange(256, dtype=torch.float64) / 255
-    return _fixed_point(contrast_curve(values.expand(1, channels, 1, 256))[0, :, 0])
+    return _fixed_point(contrast_curve(values.expand(1, channels, 1, 256))[0, :, 0], device)
 
 
-@lru_cache(maxsize=1)
-def _flux_table() -> Tensor:
+@lru_cache(maxsize=8)
+def _flux_table(device: torch.device) -> Tensor:
     """γ · exp(−(Δ/κ)²) · Δ for every difference Δ from −2 to 2."""
     difference = torch.arange(-2 * SCALE, 2 * SCALE + 1, dtype=torch.float64) / SCALE
     flux = STEP_SIZE * torch.exp(-((difference / CONDUCTION) ** 2)) * difference
-    return (flux * SCALE).round().int()
+    return (flux * SCALE).round().int().to(device)
 
 
 def _saturated_ycbcr(adjusted: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def _saturated_ycbcr(adjusted: Tensor) -> Tensor:
     blueness = _rounded_quotient(round(push * 4096 / 1.772) * (blue - luma), 4096)
     redness = _rounded_quotient(round(push * 4096 / 1.402) * (red - luma), 4096)
     ycbcr = torch.stack([luma, blueness, redness], dim=1).clamp(-SCALE, SCALE)
-    return _arcsinh_table(10.0, SCALE).to(adjusted.device)[(ycbcr + SCALE).long()]
+    return _arcsinh_table(10.0, SCALE, adjusted.device)[(ycbcr + SCALE).long()]
 
 
 def _edges(pixels: Tensor) -> Tensor:
@@ -87,19 +87,19 @@ def _edges(pixels: Tensor) -> Tensor:
     dx = smooth_y[..., 2:] - smooth_y[..., :-2]
     magnitude = exact_sqrt((dy * dy + dx * dx).float()).int()
     largest = 16 * 3 * 255
-    curve = _arcsinh_table(27.8, largest)[largest:]  # magnitudes are not negative
-    return (2 * curve - SCALE).to(grey.device)[magnitude.clamp(max=largest).long()]
+    curve = _arcsinh_table(27.8, largest, grey.device)[largest:]  # magnitudes are not negative
+    return (2 * curve - SCALE)[magnitude.clamp(max=largest).long()]
 
 
-@lru_cache(maxsize=4)
-def _arcsinh_table(factor: float, largest: int) -> Tensor:
+@lru_cache(maxsize=8)
+def _arcsinh_table(factor: float, largest: int, device: torch.device) -> Tensor:
     """asinh(λx) / asinh(λ) for x = −1 … 1 in steps of 1/largest."""
     x = torch.arange(-largest, largest + 1, dtype=torch.float64) / largest
-    return _fixed_point(torch.asinh(factor * x) / torch.asinh(torch.tensor(factor, dtype=torch.float64)))
+    return _fixed_point(torch.asinh(factor * x) / torch.asinh(torch.tensor(factor, dtype=torch.float64)), device)
 
 
-def _fixed_point(x: Tensor) -> Tensor:
-    return (x * SCALE).round().to(torch.int16)
+def _fixed_point(x: Tensor, device: torch.device) -> Tensor:
+    return (x * SCALE).round().to(device, torch.int16)
 
 
 def _rounded_quotient(numerator: Tensor, denominator: int) -> Tensor:

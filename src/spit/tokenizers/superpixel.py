@@ -10,7 +10,7 @@ from spit import kernels
 from spit.images import Images, image_blocks
 from spit.kernels import Rules
 from spit.partition import Hierarchy, Partition
-from spit.tokenizers.base import Tokenizer
+from spit.tokenizers.base import Tokenizer, check_whole
 from spit.tokenizers.preprocess import Features, superpixel_features
 
 Similarity = Literal["cosine", "euclidean"]
@@ -59,14 +59,14 @@ class SuperpixelTokenizer(Tokenizer):
     self_loop: SelfLoop = "clipped"
 
     def __post_init__(self) -> None:
-        if self.levels < 1:
-            raise ValueError(f"expected levels of at least 1, got {self.levels}; PatchTokenizer(1) gives single pixels")
+        check_whole("levels", self.levels, 1)
         if not 0 <= self.compactness <= 1:
             raise ValueError(f"expected compactness in [0, 1], got {self.compactness}")
         if not (self.merge_threshold >= 0 and isfinite(self.merge_threshold)):
             raise ValueError(f"expected a merge_threshold of 0 or more, got {self.merge_threshold}")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise ValueError(f"expected max_tokens of at least 1, or None for no bound, got {self.max_tokens}")
+        if self.max_tokens is not None:
+            check_whole("max_tokens", self.max_tokens, 1)
+        check_whole("refine", self.refine)
         if self.refine != 0:
             raise ValueError(f"refine moves are not in this version of spit: expected 0, got {self.refine}")
         for name, known in (("features", Features), ("similarity", Similarity), ("self_loop", SelfLoop)):

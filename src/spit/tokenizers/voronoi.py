@@ -11,7 +11,7 @@ from torch import Tensor
 from spit import kernels
 from spit.images import quantize
 from spit.partition import Partition
-from spit.tokenizers.base import Tokenizer
+from spit.tokenizers.base import Tokenizer, check_whole
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,9 @@ class VoronoiTokenizer(Tokenizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.cells is not None and self.cells < 1:
-            raise ValueError(f"expected at least 1 cell, got {self.cells}")
+        if self.cells is not None:
+            check_whole("cells", self.cells, 1)
+        check_whole("seed", self.seed)
 
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape

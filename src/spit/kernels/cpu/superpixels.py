@@ -57,7 +57,7 @@ def _contract_image(planes: Array, rules: Rules) -> list[Array]:
         levels.append(labels)
         contract(labels, count)
     if rules.merge_threshold > 0:
-        near = F(rules.merge_threshold * rules.merge_threshold)
+        near = F(min(rules.merge_threshold * rules.merge_threshold, float(np.finfo(F).max)))
         labels, count = _components(_merge_below(edges, _points(sums, sizes, False), near))
         levels.append(labels)
         contract(labels, count)

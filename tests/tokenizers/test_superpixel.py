@@ -1,0 +1,147 @@
+from collections.abc import Callable
+from math import inf, nan
+
+import pytest
+import torch
+from torch import Tensor
+
+from spit import kernels
+from spit.tokenizers import SuperpixelTokenizer
+from spit.tokenizers.preprocess import superpixel_features
+
+Photo = Callable[[str, int], Tensor]
+
+
+def test_defaults_are_the_public_ones() -> None:
+    assert SuperpixelTokenizer() == SuperpixelTokenizer(
+        levels=4, compactness=0.0, merge_threshold=0.0, max_tokens=None, refine=0)
+
+
+@pytest.mark.parametrize("options", [
+    {},
+    {"levels": 1},
+    {"compactness": 1.0},
+    {"features": "published"},
+    {"similarity": "euclidean"},
+    {"self_loop": "paper"},
+    {"self_loop": "published"},
+    {"self_loop": "none"},
+    {"merge_threshold": 0.2},
+    {"max_tokens": 5},
+])
+def test_smoke(photo: Photo, options: dict[str, object]) -> None:
+    image = photo("chelsea", 48)
+    part = SuperpixelTokenizer(**options)(image)
+    assert part.labels.shape == (1, 48, 48)
+    assert part.labels.dtype == torch.int32
+    assert part.counts.dtype == torch.int64
+    assert part.frames is None
+    assert part.labels.unique().tolist() == list(range(int(part.counts[0])))
+
+
+def test_every_option_matters() -> None:
+    image = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))  # photographs have few loops that win
+    variants: list[dict[str, object]] = [
+        {}, {"levels": 3}, {"compactness": 0.3}, {"features": "published"}, {"similarity": "euclidean"},
+        {"self_loop": "paper"}, {"self_loop": "published"}, {"self_loop": "none"}, {"merge_threshold": 0.2},
+        {"max_tokens": 5},
+    ]
+    maps = [SuperpixelTokenizer(**options)(image).labels for options in variants]
+    for i, labels in enumerate(maps):
+        for j in range(i):
+            assert not torch.equal(labels, maps[j]), (variants[i], variants[j])
+
+
+@pytest.mark.parametrize(("self_loop", "mean", "clip"), [
+    ("clipped", 1.0, 0.75), ("paper", 1.0, inf), ("published", 2.0, 0.75), ("none", 1.0, None)])
+def test_options_reach_the_rules(
+    photo: Photo, monkeypatch: pytest.MonkeyPatch, self_loop: str, mean: float, clip: float | None
+) -> None:
+    seen = []
+    kernel = kernels.superpixels
+    monkeypatch.setattr(kernels, "superpixels", lambda features, rules: seen.append(rules) or kernel(features, rules))
+    SuperpixelTokenizer(levels=3, compactness=0.25, merge_threshold=0.125, max_tokens=9, similarity="euclidean",
+                        self_loop=self_loop)(photo("coffee", 16))
+    assert seen == [kernels.Rules(levels=3, similarity="euclidean", loop_mean=mean, loop_clip=clip, compactness=0.25,
+                                  merge_threshold=0.125, max_tokens=9)]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 2), (2, 1), (1, 50), (50, 1), (2, 2), (3, 40)])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_small_and_thin_images(pieces: Callable[[Tensor], int], size: tuple[int, int], channels: int) -> None:
+    images = torch.rand(2, channels, *size, generator=torch.Generator().manual_seed(0))
+    part = SuperpixelTokenizer(levels=2)(images)
+    for labels, count in zip(part.labels, part.counts.tolist(), strict=True):
+        assert labels.shape == size
+        assert pieces(labels) == count == int(labels.max()) + 1
+
+
+@pytest.mark.parametrize("value", [0, 1, 124, 255])
+def test_a_flat_image_is_one_region(value: int) -> None:
+    part = SuperpixelTokenizer(levels=1)(torch.full((2, 3, 13, 7), value, dtype=torch.uint8))
+    assert part.counts.tolist() == [1, 1]
+
+
+def test_two_flat_halves_are_two_regions_of_level_1_and_meet_where_the_colour_changes() -> None:
+    image = torch.zeros(3, 8, 10, dtype=torch.uint8)
+    image[:, :, 4:] = 255
+    part = SuperpixelTokenizer(levels=1)(image)
+    assert part.counts.tolist() == [2]
+    assert part.boxes().tolist() == [[0, 0, 8, 4], [0, 4, 8, 10]]
+
+
+def test_compactness_fills_boxes(photo: Photo) -> None:
+    def filled(compactness: float) -> float:
+        part = SuperpixelTokenizer(levels=3, compactness=compactness)(photo("coffee", 96))
+        boxes = part.boxes().long()
+        return float((part.sizes() / (boxes[:, 2:] - boxes[:, :2]).prod(1)).mean())
+
+    assert filled(0.0) + 0.05 < filled(0.5)
+
+
+def test_the_reference_backend_gives_the_same(photo: Photo) -> None:
+    images = [photo("coffee", 40), photo("rocket", 40)[:, 7:]]
+    tokenizer = SuperpixelTokenizer(levels=3, compactness=0.1, merge_threshold=0.02, max_tokens=30)
+    for features in ("paper", "published"):
+        with kernels.backend("reference"):
+            expected = tokenizer(images)
+        got = tokenizer(images)
+        assert torch.equal(got.offsets, expected.offsets)
+        assert all(map(torch.equal, got.labels, expected.labels))
+        with kernels.backend("reference"):
+            expected_features = superpixel_features(images[0][None], features)
+        assert torch.equal(superpixel_features(images[0][None], features), expected_features)
+
+
+def test_features_say_how_many_channels_they_take() -> None:
+    with pytest.raises(ValueError, match="features='published' needs images with 1 or 3 channels, got 4"):
+        SuperpixelTokenizer(features="published")(torch.zeros(4, 8, 8))
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"levels": 0}, "levels of at least 1, got 0"),
+    ({"levels": -1}, "got -1"),
+    ({"compactness": -0.1}, r"compactness in \[0, 1\], got -0.1"),
+    ({"compactness": 1.1}, "got 1.1"),
+    ({"compactness": nan}, "got nan"),
+    ({"merge_threshold": -1.0}, "merge_threshold of 0 or more, got -1.0"),
+    ({"merge_threshold": nan}, "got nan"),
+    ({"merge_threshold": inf}, "got inf"),
+    ({"max_tokens": 0}, "max_tokens of at least 1, got 0"),
+    ({"max_tokens": -5}, "got -5"),
+    ({"refine": 1}, "expected 0, got 1"),
+    ({"features": "rgb"}, "features to be one of paper, published, got 'rgb'"),
+    ({"similarity": "dot"}, "similarity to be one of cosine, euclidean, got 'dot'"),
+    ({"self_loop": True}, "self_loop to be one of clipped, paper, published, none, got True"),
+])
+def test_errors_name_what_came(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SuperpixelTokenizer(**options)
+
+
+@pytest.mark.parametrize("options", [{"levels": 2.5}, {"levels": 4.0}, {"max_tokens": 2.5}, {"max_tokens": 100.0},
+                                     {"levels": "4"}])
+def test_counts_must_be_whole(options: dict[str, object]) -> None:
+    """A bound of 2.5 must not reach the kernel: no number of regions above it is ever cut to it."""
+    with pytest.raises((TypeError, ValueError), match=str(next(iter(options.values())))):
+        SuperpixelTokenizer(**options)
