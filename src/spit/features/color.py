@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from spit import kernels
+from spit.images import to_float
 
 CONTRAST_MEAN = (0.485, 0.456, 0.406)  # μ of App. B, for R, G, B
 CONTRAST_SHAPE = (0.539, 0.507, 0.404)  # λ of App. B
@@ -90,11 +92,21 @@ def color_features(
     """ξ^col: the box of each region at K×K, normalised, other regions and the outside at 0 (§2.3).
 
     Shape:
-        images ``(B, C, H, W)`` in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes
+        images ``(B, C, H, W)`` uint8 or in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes
         ``(ΣN, 4)`` to ``(ΣN, C·K·K)``, channel by channel.
     """
-    normalized = NORMALIZATIONS[normalization](images)
+    if images.dtype == torch.uint8:
+        normalized = kernels.look_up(images, _table(normalization, images.shape[1], images.device))
+    else:
+        normalized = NORMALIZATIONS[normalization](images)
     return kernels.color_patches(normalized, labels, offsets, boxes, resolution).flatten(1)
+
+
+@lru_cache(maxsize=8)
+def _table(normalization: str, channels: int, device: torch.device) -> Tensor:
+    """The normalisation of each channel at the 256 values that uint8 has, ``(C, 256)`` float32."""
+    values = torch.arange(256, dtype=torch.uint8).expand(1, channels, 1, 256)
+    return NORMALIZATIONS[normalization](to_float(values))[0, :, 0].contiguous().to(device)
 
 
 def _per_channel(constants: tuple[float, float, float], channels: int) -> Tensor:

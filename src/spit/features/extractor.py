@@ -94,15 +94,15 @@ class FeatureExtractor:
             first += len(boxes)
             parts = [
                 color_features(block, labels, offsets, boxes, self.resolution, self.normalization),
-                position_features(labels, offsets, self.position_bins, self.position_sigma),
+                position_features(labels, offsets, self.position_bins, self.position_sigma, boxes),
             ]
             if self.gradients:
-                parts.append(gradient_features(block, labels, offsets, self.gradient_bins, self.gradient_sigma))
+                parts.append(gradient_features(block, labels, offsets, self.gradient_bins, self.gradient_sigma, boxes))
             features.append(torch.cat(parts, dim=1))
         return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
 
-    def _match(self, blocks: Sequence[Tensor], partition: Partition) -> list[Tensor]:
-        """The images as float32, in the blocks of the partition."""
+    def _match(self, blocks: Sequence[Tensor], partition: Partition) -> Sequence[Tensor]:
+        """The images, uint8 or float32, in the blocks of the partition."""
         for block in blocks:
             if block.shape[1] != self.channels:
                 raise ValueError(f"expected images with {self.channels} channels, got shape {tuple(block.shape)}; "
@@ -120,8 +120,7 @@ class FeatureExtractor:
             if size != labeled:
                 raise ValueError(f"expected the partition of these images, got labels of {labeled[0]}×{labeled[1]} "
                                  f"for image {index} of {size[0]}×{size[1]}; tokenize the same images")
-        blocks = [to_float(block) for block in blocks]
         if [len(block) for block in blocks] == [len(block) for block in partition.blocks]:
-            return blocks
-        singles = iter([image for block in blocks for image in block])
+            return [block if block.dtype == torch.uint8 else block.float() for block in blocks]
+        singles = iter([to_float(image) for block in blocks for image in block])
         return [torch.stack([next(singles) for _ in block]) for block in partition.blocks]

@@ -5,12 +5,14 @@ from torch import Tensor
 from spit import kernels
 
 
-def position_features(labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+def position_features(
+    labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
+) -> Tensor:
     """ξ^pos: mean over a region of a Gaussian kernel between its pixels and K × K places (§2.3).
 
     The formula is that of :func:`spit.kernels.reference.position_histogram`.
 
     Shape:
-        labels ``(B, H, W)``, offsets ``(B + 1,)`` to ``(ΣN, K·K)``, y first.
+        labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes ``(ΣN, 4)`` to ``(ΣN, K·K)``, y first.
     """
-    return kernels.position_histogram(labels, offsets, bins, sigma)
+    return kernels.position_histogram(labels, offsets, bins, sigma, boxes)

@@ -27,9 +27,9 @@ __all__ = [
     "backend",
     "color_patches",
     "compose",
-    "contrast",
     "diffuse",
     "gradient_histogram",
+    "look_up",
     "nearest_sites",
     "position_histogram",
     "region_boxes",
@@ -85,7 +85,7 @@ def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
     return operation
 
 
-contrast = _dispatched(reference.contrast)
+look_up = _dispatched(reference.look_up)
 diffuse = _dispatched(reference.diffuse)
 superpixels = _dispatched(reference.superpixels)
 nearest_sites = _dispatched(reference.nearest_sites)

@@ -40,7 +40,7 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
         raise ValueError(f"features='published' needs images with 1 or 3 channels, got {pixels.shape[1]}; "
                          "features='paper' takes any number")
     device = pixels.device
-    adjusted = kernels.contrast(pixels, _contrast_table(pixels.shape[1], device))
+    adjusted = kernels.look_up(pixels, _contrast_table(pixels.shape[1], device))
     flux = _flux_table(device)
     if features == "paper":
         return kernels.diffuse(adjusted, flux, DIFFUSION_STEPS)

@@ -1,7 +1,7 @@
 """The hot operations as numba loops: same names and answers as ``kernels.reference``."""
 
 from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
-from spit.kernels.cpu.preprocess import contrast, diffuse
+from spit.kernels.cpu.preprocess import diffuse, look_up
 from spit.kernels.cpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.cpu.superpixels import superpixels
 from spit.kernels.cpu.voronoi import nearest_sites
@@ -9,9 +9,9 @@ from spit.kernels.cpu.voronoi import nearest_sites
 __all__ = [
     "color_patches",
     "compose",
-    "contrast",
     "diffuse",
     "gradient_histogram",
+    "look_up",
     "nearest_sites",
     "position_histogram",
     "region_boxes",

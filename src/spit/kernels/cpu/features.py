@@ -22,7 +22,9 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
     return patches
 
 
-def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+def position_histogram(
+    labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
+) -> Tensor:
     """Joint histogram over the positions in each region (§2.3, positional encoding)."""
     _, height, width = labels.shape
     maps, starts = labels.contiguous().numpy(), offsets.tolist()
@@ -41,7 +43,9 @@ def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float)
     return histogram
 
 
-def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+def gradient_histogram(
+    gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
+) -> Tensor:
     """Joint histogram over the image gradients in each region (§2.3, texture features)."""
     values, maps, starts = gradients.contiguous().numpy(), labels.contiguous().numpy(), offsets.tolist()
     histogram = torch.empty(starts[-1], bins * bins)
@@ -62,9 +66,10 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
 def scharr(images: Tensor) -> Tensor:
     """Scharr gradients of the grey image (§2.3, texture features)."""
     pixels = images.contiguous().numpy()
-    gradients = images.new_empty(len(images), 2, *images.shape[2:])
+    dtype, white = (torch.float32, 255) if images.dtype == torch.uint8 else (images.dtype, 1)
+    gradients = torch.empty(len(images), 2, *images.shape[2:], dtype=dtype)
     out = gradients.numpy()
-    for_each_image(lambda b: _scharr(pixels[b], out[b]), len(images))
+    for_each_image(lambda b: _scharr(pixels[b], white, out[b]), len(images))
     return gradients
 
 
@@ -293,9 +298,9 @@ def _color_patches_adjoint(grad: Array, labels: Array, boxes: Array, out: Array)
 
 
 @njit(cache=True, nogil=True)
-def _scharr(image: Array, out: Array) -> None:
+def _scharr(image: Array, white: int, out: Array) -> None:
     channels, height, width = image.shape
-    grey = np.zeros((height, width), image.dtype)
+    grey = np.zeros((height, width), out.dtype)
     for channel in range(channels):
         for y in range(height):
             for x in range(width):
@@ -310,5 +315,5 @@ def _scharr(image: Array, out: Array) -> None:
             dx = 3.0 * (grey[above, right] - grey[above, left])
             dx += 10.0 * (grey[y, right] - grey[y, left])
             dx += 3.0 * (grey[below, right] - grey[below, left])
-            out[0, y, x] = dy / (16 * channels)
-            out[1, y, x] = dx / (16 * channels)
+            out[0, y, x] = dy / (16 * channels * white)
+            out[1, y, x] = dx / (16 * channels * white)

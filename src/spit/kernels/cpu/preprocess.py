@@ -9,9 +9,9 @@ from spit.kernels.cpu.threads import Array, for_each_image
 from spit.kernels.rules import SCALE
 
 
-def contrast(images: Tensor, table: Tensor) -> Tensor:
-    """See :func:`spit.kernels.reference.contrast`."""
-    out = torch.empty(images.shape, dtype=torch.int16)
+def look_up(images: Tensor, table: Tensor) -> Tensor:
+    """See :func:`spit.kernels.reference.look_up`."""
+    out = torch.empty(images.shape, dtype=table.dtype)
     source, curves, target = images.contiguous().numpy(), table.numpy(), out.numpy()
     for_each_image(lambda b: _look_up(source[b], curves, target[b]), len(images))
     return out

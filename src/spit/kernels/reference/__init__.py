@@ -6,7 +6,7 @@ tables, and the one comparison that matters is of float32 numbers made in one fi
 """
 
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
-from spit.kernels.reference.preprocess import contrast, diffuse
+from spit.kernels.reference.preprocess import diffuse, look_up
 from spit.kernels.reference.regions import compose, region_boxes, region_sizes
 from spit.kernels.reference.superpixels import superpixels
 from spit.kernels.reference.voronoi import nearest_sites
@@ -14,9 +14,9 @@ from spit.kernels.reference.voronoi import nearest_sites
 __all__ = [
     "color_patches",
     "compose",
-    "contrast",
     "diffuse",
     "gradient_histogram",
+    "look_up",
     "nearest_sites",
     "position_histogram",
     "region_boxes",

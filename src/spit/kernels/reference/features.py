@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from spit.images import to_float
+
 
 def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int) -> Tensor:
     """The bounding box of each region at a fixed resolution, pixels of other regions set to 0 (§2.3).
@@ -49,7 +51,9 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
     return patches.permute(0, 3, 1, 2).contiguous()
 
 
-def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+def position_histogram(
+    labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
+) -> Tensor:
     """Joint histogram over the positions in each region (§2.3, positional encoding).
 
         ξ^pos_{n,y,x} = 1/|S_n| Σ_{(y_j, x_j) ∈ S_n} exp(−((y − y_j)² + (x − x_j)²) / 2σ²)
@@ -62,6 +66,7 @@ def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float)
         offsets: where each image's regions begin in packed order.
         bins: K, in each direction.
         sigma: bandwidth; 0 is the empirical histogram, each pixel counted in the cell that holds it.
+        boxes: that hold the regions, for a backend that goes region by region; found where not given.
 
     Shape:
         labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64 to ``(ΣN, K·K)`` float32, y first.
@@ -85,7 +90,9 @@ def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float)
     return _region_means(y_weights, x_weights, labels, offsets)
 
 
-def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float) -> Tensor:
+def gradient_histogram(
+    gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
+) -> Tensor:
     """Joint histogram over the image gradients in each region (§2.3, texture features).
 
         ξ^grad_{n,y,x} = 1/|S_n| Σ_{j ∈ S_n} exp(−((y − ∇y_j)² + (x − ∇x_j)²) / 2σ²)
@@ -98,6 +105,7 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
         offsets: where each image's regions begin in packed order.
         bins: K, in each direction.
         sigma: bandwidth; 0 is the empirical histogram, each pixel counted in the cell that holds it.
+        boxes: that hold the regions, for a backend that goes region by region; found where not given.
 
     Shape:
         gradients ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64 to
@@ -120,12 +128,13 @@ def scharr(images: Tensor) -> Tensor:
 
         ∇y = (3, 10, 3)/16 ∗_x (ξ[y + 1] − ξ[y − 1]),   ∇x = (3, 10, 3)/16 ∗_y (ξ[x + 1] − ξ[x − 1])
 
-    with ξ the mean over channels and replicate padding. Images in [0, 1] give gradients in [−1, 1].
+    with ξ the mean over channels and replicate padding. Images, uint8 or in [0, 1], give gradients in
+    [−1, 1].
 
     Shape:
-        ``(B, C, H, W)`` to ``(B, 2, H, W)``, in the order (∇y, ∇x).
+        ``(B, C, H, W)`` to ``(B, 2, H, W)`` floating, in the order (∇y, ∇x).
     """
-    grey = F.pad(images.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")[:, 0]
+    grey = F.pad(to_float(images).mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")[:, 0]
     dy = grey[:, 2:] - grey[:, :-2]  # (B, H, W + 2)
     dx = grey[:, :, 2:] - grey[:, :, :-2]  # (B, H + 2, W)
     dy = (3 * dy[:, :, :-2] + 10 * dy[:, :, 1:-1] + 3 * dy[:, :, 2:]) / 16

@@ -6,11 +6,11 @@ from torch import Tensor
 from spit.kernels.rules import SCALE
 
 
-def contrast(images: Tensor, table: Tensor) -> Tensor:
-    """Look every 8-bit value up in its channel's curve.
+def look_up(images: Tensor, table: Tensor) -> Tensor:
+    """Look every 8-bit value up in its channel's curve, the contrast of App. B or another.
 
     Shape:
-        images ``(B, C, H, W)`` uint8, table ``(C, 256)`` int16, answer ``(B, C, H, W)`` int16.
+        images ``(B, C, H, W)`` uint8, table ``(C, 256)`` of any dtype, answer ``(B, C, H, W)`` of that.
     """
     channel = torch.arange(images.shape[1])[:, None, None]
     return table[channel, images.long()]
