@@ -46,7 +46,8 @@ def check_partitions(images: list[Tensor]) -> None:
         )
         maps = [partition.labels[0].numpy() for partition in hierarchy]
         good["complete: labels 0 … N − 1 all in use"] += all(
-            np.array_equal(np.unique(labels), np.arange(n)) for labels, n in zip(maps, hierarchy.counts, strict=True)
+            np.array_equal(np.unique(labels), np.arange(count))
+            for labels, count in zip(maps, hierarchy.counts[:, 0].tolist(), strict=True)
         )
         good["every region 4-connected"] += all(is_connected(labels) for labels in maps)
         good["nested"] += all(is_refinement(fine, coarse) for fine, coarse in pairwise(maps))

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -116,11 +116,22 @@ class SpitModel(nn.Module):
         """The class token of each image after the final norm, ``(B, D)``."""
         return self.forward(images, record=()).class_token
 
+    def compile(self, **options: Any) -> None:
+        """Compile γ, f and h in place; τ and φ are kernels already.
+
+        The ragged number of tokens is dynamic, so that batches do not compile again. Recording still
+        leaves the logits as they are; what is recorded comes from a second, plain pass.
+
+        Args:
+            options: of :func:`torch.compile`.
+        """
+        self.backbone.compiled = torch.compile(self.backbone.run_blocks, **options)
+
     def with_tokenizer(self, tokenizer: str | Callable[[Images], Partition]) -> "SpitModel":
         """The same model with another τ.
 
         The new model has the very same parameters, not copies: training one trains both. Modes
-        (train, eval) and hooks are its own, and this model stays as it is.
+        (train, eval) and hooks are its own, it is not compiled, and this model stays as it is.
 
         Args:
             tokenizer: "patch", "voronoi" or "superpixel", made with their defaults (with the present
@@ -133,7 +144,11 @@ class SpitModel(nn.Module):
             raise TypeError(f"expected the name of a tokenizer or a callable from images to a Partition, "
                             f"got {tokenizer!r}")
         shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
-        model = copy.deepcopy(self, dict(shared))
+        compiled, self.backbone.compiled = self.backbone.compiled, None
+        try:
+            model = copy.deepcopy(self, dict(shared))
+        finally:
+            self.backbone.compiled = compiled
         model.tokenizer = tokenizer
         if isinstance(tokenizer, Tokenizer):
             name, options = tokenizer.name, tokenizer.config()

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spit.backbone import Attention, Spans, attention, attention_maps, ragged_attention
-from spit.tokens import offsets_of
+from spit.tokens import Tokens, offsets_of
 
 WAYS = [attention._looped, attention._padded, ragged_attention]
 
@@ -12,7 +12,7 @@ WAYS = [attention._looped, attention._padded, ragged_attention]
 def packed(counts, heads=2, width=4, seed=0):
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(3, sum(counts), heads, width, generator=generator)
-    return (*rows.unbind(), Spans.of(offsets_of(torch.tensor(counts))))
+    return (*rows.unbind(), Spans.of(Tokens(torch.empty(sum(counts), 0), offsets_of(torch.tensor(counts)))))
 
 
 def dense_softmax(query, key, value, spans):

@@ -2,11 +2,11 @@ import torch
 
 from spit.backbone import Block, Spans
 from spit.backbone.block import drop_images
-from spit.tokens import offsets_of
+from spit.tokens import Tokens, offsets_of
 
 
 def spans_of(*counts):
-    return Spans.of(offsets_of(torch.tensor(counts)))
+    return Spans.of(Tokens(torch.empty(sum(counts), 0), offsets_of(torch.tensor(counts))))
 
 
 def test_layer_scale_begins_near_the_identity_and_none_has_no_scale():

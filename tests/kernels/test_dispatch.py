@@ -24,7 +24,7 @@ def test_every_backend_has_every_operation(name: str) -> None:
 
 
 def test_the_operations_of_the_tokenizers_are_there() -> None:
-    assert set(OPERATIONS) >= {"contrast", "diffuse", "superpixels", "nearest_sites", "region_sizes", "region_boxes",
+    assert set(OPERATIONS) >= {"look_up", "diffuse", "superpixels", "nearest_sites", "region_sizes", "region_boxes",
                                "compose"}
 
 

@@ -58,8 +58,9 @@ def test_options_reach_the_rules(
     photo: Photo, monkeypatch: pytest.MonkeyPatch, self_loop: str, mean: float, clip: float | None
 ) -> None:
     seen = []
-    kernel = kernels.superpixels
-    monkeypatch.setattr(kernels, "superpixels", lambda features, rules: seen.append(rules) or kernel(features, rules))
+    kernel = kernels.superpixel_labels
+    monkeypatch.setattr(kernels, "superpixel_labels",
+                        lambda features, rules: seen.append(rules) or kernel(features, rules))
     SuperpixelTokenizer(levels=3, compactness=0.25, merge_threshold=0.125, max_tokens=9, similarity="euclidean",
                         self_loop=self_loop)(photo("coffee", 16))
     assert seen == [kernels.Rules(levels=3, similarity="euclidean", loop_mean=mean, loop_clip=clip, compactness=0.25,

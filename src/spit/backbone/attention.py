@@ -5,7 +5,7 @@ One function, :func:`ragged_attention`, chooses how:
 =============================  ==========================================================
 all images of equal length     one dense SDPA call
 CUDA, half precision           ``varlen_attn``, which takes packed rows as they are
-CUDA, float32                  SDPA on a padded copy, its padded keys behind a mask
+CUDA, float32; compiled code   SDPA on a padded copy, its padded keys behind a mask
 CPU and the rest               one SDPA call an image
 =============================  ==========================================================
 """
@@ -15,6 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit.backbone.spans import Spans
+
+ROUND = 256
+"""The longest length is told to ``varlen_attn`` in such steps: an upper bound serves it as well, and
+compiled code meets few different ones."""
 
 
 class Attention(nn.Module):
@@ -68,11 +72,11 @@ def ragged_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) ->
     """
     if spans.uniform:
         return _dense(query, key, value, spans)
-    if not query.is_cuda:
-        return _looped(query, key, value, spans)
     if _takes_varlen(query):
         return _varlen(query, key, value, spans)
-    return _padded(query, key, value, spans)
+    if query.is_cuda or torch.compiler.is_compiling():
+        return _padded(query, key, value, spans)
+    return _looped(query, key, value, spans)
 
 
 def attention_maps(query: Tensor, key: Tensor, spans: Spans) -> tuple[Tensor, ...]:
@@ -103,25 +107,28 @@ def _looped(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
 def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     shape = (len(spans), spans.longest, *query.shape[1:])
 
+    places = spans.padded_rows()
+
     def pad(rows: Tensor) -> Tensor:
         empty = rows.new_zeros(len(spans) * spans.longest, *rows.shape[1:])
-        return empty.index_copy(0, spans.padded_rows, rows).view(shape).transpose(1, 2)  # (B, heads, N, d)
+        return empty.index_copy(0, places, rows).view(shape).transpose(1, 2)  # (B, heads, N, d)
 
-    answer = F.scaled_dot_product_attention(pad(query), pad(key), pad(value), attn_mask=spans.padding_mask)
-    return answer.transpose(1, 2).flatten(0, 1)[spans.padded_rows]
+    answer = F.scaled_dot_product_attention(pad(query), pad(key), pad(value), attn_mask=spans.padding_mask())
+    return answer.transpose(1, 2).flatten(0, 1)[places]
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn  # costs seconds to import, and only CUDA needs it
 
-    ends, longest = spans.cumulative, spans.longest
+    ends = spans.offsets
+    longest = -(-spans.longest // ROUND) * ROUND
     answer = varlen_attn(query, key, value, ends, ends, longest, longest)
     return answer if isinstance(answer, Tensor) else answer[0]
 
 
 def _takes_varlen(query: Tensor) -> bool:
     """Whether flash attention's kernels have this dtype, head width and device."""
-    if query.dtype not in (torch.bfloat16, torch.float16):
+    if not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
         return False
     width = query.shape[-1]
     return width % 8 == 0 and width <= 256 and torch.cuda.get_device_capability(query.device) >= (8, 0)

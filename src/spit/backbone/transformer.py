@@ -1,9 +1,11 @@
 """f: a stack of attention blocks and the final norm."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
+import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from spit.backbone.block import Block
 from spit.backbone.recorder import Recorder
@@ -35,6 +37,8 @@ class Transformer(nn.Module):
             for index in range(depth)
         )
         self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.checkpointing = False  # recompute each block in the backward pass instead of keeping its inside
+        self.compiled: Callable[[Tensor, Spans], Tensor] | None = None
         self.apply(initialize)
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
@@ -44,15 +48,32 @@ class Transformer(nn.Module):
             tokens: with the class token first in every image.
             recorder: filled with what it wants; it changes nothing else, to the last bit.
         """
-        spans = Spans.of(tokens.offsets)
-        values: Tensor = tokens.values
+        spans = Spans.of(tokens)
+        if self.compiled is None:
+            return tokens.replace(self.run_blocks(tokens.values, spans, recorder))
+        if recorder is not None:  # beside the compiled pass, whose answer stays as it is
+            self.run_blocks(tokens.values, spans, recorder)
+        for rows in (tokens.values, spans.image_of):
+            torch._dynamo.maybe_mark_dynamic(rows, 0)
+        return tokens.replace(self.compiled(tokens.values, spans))
+
+    def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
+        """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""
         for layer, block in enumerate(cast(Iterable[Block], self.blocks)):
             if recorder is not None and recorder.wants("attention", layer):
                 recorder.attention[layer] = block.attention_maps(values, spans)
-            values = block(values, spans)
+            values = self._checkpointed(block, values, spans)
             if recorder is not None and recorder.wants("features", layer):
-                recorder.features[layer] = tokens.replace(values)
-        return tokens.replace(self.norm(values))
+                recorder.features[layer] = Tokens(values, spans.offsets.long())
+        answer: Tensor = self.norm(values)
+        return answer
+
+    def _checkpointed(self, block: Block, values: Tensor, spans: Spans) -> Tensor:
+        if self.checkpointing and self.training and torch.is_grad_enabled():
+            answer: Tensor = checkpoint(block, values, spans, use_reentrant=False)
+        else:
+            answer = block(values, spans)
+        return answer
 
 
 def initialize(module: nn.Module) -> None:

@@ -35,6 +35,7 @@ __all__ = [
     "region_boxes",
     "region_sizes",
     "scharr",
+    "superpixel_labels",
     "superpixels",
 ]
 
@@ -88,6 +89,7 @@ def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
 look_up = _dispatched(reference.look_up)
 diffuse = _dispatched(reference.diffuse)
 superpixels = _dispatched(reference.superpixels)
+superpixel_labels = _dispatched(reference.superpixel_labels)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_sizes = _dispatched(reference.region_sizes)
 region_boxes = _dispatched(reference.region_boxes)

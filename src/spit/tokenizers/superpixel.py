@@ -75,19 +75,22 @@ class SuperpixelTokenizer(Tokenizer):
                                  f"got {getattr(self, name)!r}")
 
     def partition(self, block: Tensor) -> Partition:
-        return self._contract(block)[-1]
+        return Partition.of(*kernels.superpixel_labels(superpixel_features(block, self.features), self._rules()))
 
     def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
 
         The final merge and the bound on the count, where asked for, are levels after π^(T).
         """
-        return Hierarchy.cat([self._contract(block) for block in image_blocks(images)])
+        return Hierarchy.cat([
+            Hierarchy.of(len(block), block.shape[2], block.shape[3],
+                         kernels.superpixels(superpixel_features(block, self.features), self._rules()))
+            for block in image_blocks(images)
+        ])
 
-    def _contract(self, block: Tensor) -> Hierarchy:
-        batch, _, height, width = block.shape
+    def _rules(self) -> Rules:
         loop_mean, loop_clip = _LOOPS[self.self_loop]
-        rules = Rules(
+        return Rules(
             levels=self.levels,
             similarity=self.similarity,
             loop_mean=loop_mean,
@@ -96,5 +99,3 @@ class SuperpixelTokenizer(Tokenizer):
             merge_threshold=self.merge_threshold,
             max_tokens=self.max_tokens,
         )
-        levels = kernels.superpixels(superpixel_features(block, self.features), rules)
-        return Hierarchy.of(batch, height, width, levels)

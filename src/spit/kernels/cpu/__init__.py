@@ -3,7 +3,7 @@
 from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.cpu.preprocess import diffuse, look_up
 from spit.kernels.cpu.regions import compose, region_boxes, region_sizes
-from spit.kernels.cpu.superpixels import superpixels
+from spit.kernels.cpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.cpu.voronoi import nearest_sites
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "region_boxes",
     "region_sizes",
     "scharr",
+    "superpixel_labels",
     "superpixels",
 ]

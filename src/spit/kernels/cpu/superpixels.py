@@ -12,7 +12,9 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from spit.kernels.cpu.regions import compose
 from spit.kernels.cpu.threads import Array, for_each_image
+from spit.kernels.reference.superpixels import climb
 from spit.kernels.rules import SCALE, Levels, Rules
 
 F = np.float32
@@ -30,6 +32,12 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
     return [(torch.cat([torch.from_numpy(parents) for parents in level]),
              torch.tensor([int(parents.max()) + 1 for parents in level]))
             for level in zip(*images, strict=True)]
+
+
+def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+    """See :func:`spit.kernels.reference.superpixel_labels`."""
+    levels = superpixels(features, rules)
+    return climb(levels, features, compose), levels[-1][1]
 
 
 def _contract_image(planes: Array, rules: Rules) -> list[Array]:

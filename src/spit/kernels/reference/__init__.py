@@ -8,7 +8,7 @@ tables, and the one comparison that matters is of float32 numbers made in one fi
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.reference.preprocess import diffuse, look_up
 from spit.kernels.reference.regions import compose, region_boxes, region_sizes
-from spit.kernels.reference.superpixels import superpixels
+from spit.kernels.reference.superpixels import superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "region_boxes",
     "region_sizes",
     "scharr",
+    "superpixel_labels",
     "superpixels",
 ]

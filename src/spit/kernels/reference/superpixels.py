@@ -4,11 +4,14 @@ A weight is float32 made from + − × ÷ √ alone, one operation at a time in 
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from spit.kernels.reference.regions import compose
 from spit.kernels.rules import SCALE, Levels, Rules
+from spit.tokens import offsets_of
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
@@ -25,6 +28,24 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
     images = [_contract_image(image, rules) for image in features]
     return [(torch.cat(level), torch.tensor([int(parents.max()) + 1 for parents in level]))
             for level in zip(*images, strict=True)]
+
+
+def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+    """The last level of :func:`superpixels` alone: the region of each pixel.
+
+    Shape:
+        features ``(B, C, H, W)`` int16; labels ``(B, H, W)`` int32, counts ``(B,)`` int64.
+    """
+    levels = superpixels(features, rules)
+    return climb(levels, features, compose), levels[-1][1]
+
+
+def climb(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], list[Tensor]], Tensor]) -> Tensor:
+    """All levels in one: ``(B, H, W)`` labels."""
+    batch, _, height, width = features.shape
+    pixels = torch.full((batch,), height * width, device=features.device)
+    offsets = [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
+    return compose([parents for parents, _ in levels], offsets).view(batch, height, width)
 
 
 def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:

@@ -1,0 +1,22 @@
+"""The hot operations as Triton kernels: same names and answers as ``kernels.reference``."""
+
+from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr
+from spit.kernels.gpu.preprocess import diffuse, look_up
+from spit.kernels.gpu.regions import compose, region_boxes, region_sizes
+from spit.kernels.gpu.superpixels import superpixel_labels, superpixels
+from spit.kernels.gpu.voronoi import nearest_sites
+
+__all__ = [
+    "color_patches",
+    "compose",
+    "diffuse",
+    "gradient_histogram",
+    "look_up",
+    "nearest_sites",
+    "position_histogram",
+    "region_boxes",
+    "region_sizes",
+    "scharr",
+    "superpixel_labels",
+    "superpixels",
+]
