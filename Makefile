@@ -24,7 +24,7 @@ bench: $(STAMP)   ## every figure in the README, half an hour in all; data from 
 
 clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
 	rm -rf build dist src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

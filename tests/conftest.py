@@ -1,5 +1,6 @@
 """What several tests share: photographs, adversarial textures, a check of connectivity, ../shared."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from skimage import data, measure
 from torch import Tensor
 
 SHARED = Path(__file__).parents[2] / "shared"
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton reads it when a kernel is defined
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from spit.images import image_blocks, quantize, to_float
 
@@ -66,16 +67,22 @@ def test_to_float_is_the_inverse_of_quantize_and_differentiable() -> None:
 @pytest.mark.parametrize(("images", "error", "message"), [
     ("cat.jpg", TypeError, "got str; spit.load_image"),
     (b"jpeg", TypeError, "got bytes"),
-    (np.zeros((3, 4, 4), np.uint8), TypeError, "got ndarray"),
+    (np.zeros((3, 4, 4), np.uint8), TypeError, "(C, H, W) tensor, or a list of (C, H, W) tensors, got ndarray"),
+    (np.zeros((8, 9, 3), np.uint8), TypeError, "got ndarray; convert it with torch.from_numpy(a).movedim(-1, 0)"),
+    (np.zeros((2, 8, 9, 3), np.uint8), TypeError, "torch.from_numpy(a).movedim(-1, 1)"),
+    (np.zeros((8, 9), np.uint8), TypeError, "torch.from_numpy(a)[None]"),
+    (Image.new("L", (8, 9)), TypeError, "got Image; convert it with torch.from_numpy(numpy.array(image.convert('RGB')))"
+                                        ".movedim(-1, 0)"),
+    ([Image.new("RGB", (8, 9))], TypeError, "torch.from_numpy(numpy.array(image.convert('RGB'))).movedim(-1, 0)"),
     ((image for image in torch.zeros(2, 3, 4, 4)), TypeError, "got generator"),
     (None, TypeError, "got NoneType"),
     ([np.zeros((3, 4, 4))], TypeError, "got ndarray"),
     (["cat.jpg"], TypeError, "got str; spit.load_image"),
     ([], ValueError, "empty list"),
     (torch.zeros(4), ValueError, "got (4,)"),
-    (torch.zeros(4, 4), ValueError, "got (4, 4)"),
+    (torch.zeros(4, 4), ValueError, "got (4, 4); add a channel with x[None]"),
     (torch.zeros(1, 1, 3, 4, 4), ValueError, "got (1, 1, 3, 4, 4)"),
-    ([torch.zeros(4, 4)], ValueError, "got shape (4, 4)"),
+    ([torch.zeros(4, 4)], ValueError, "got shape (4, 4); add a channel with x[None]"),
     ([torch.zeros(1, 3, 4, 4)], ValueError, "got shape (1, 3, 4, 4)"),
     (torch.zeros(0, 3, 4, 4), ValueError, "got shape (0, 3, 4, 4)"),
     (torch.zeros(2, 0, 4, 4), ValueError, "got shape (2, 0, 4, 4)"),
@@ -87,12 +94,17 @@ def test_to_float_is_the_inverse_of_quantize_and_differentiable() -> None:
     (torch.zeros(3, 4, 4, dtype=torch.int8), TypeError, "got torch.int8"),
     (torch.zeros(3, 4, 4, dtype=torch.bool), TypeError, "got torch.bool"),
     (torch.zeros(3, 4, 4, dtype=torch.complex64), TypeError, "got torch.complex64"),
-    (torch.full((3, 4, 4), torch.nan), ValueError, "nan"),
+    (torch.full((3, 4, 4), torch.nan), ValueError, "nan to nan; look for NaN"),
     (torch.tensor([0.5, torch.nan, 0.5, 0.5]).reshape(1, 2, 2), ValueError, "nan"),
     (torch.tensor([0.5, torch.inf]).reshape(1, 1, 2), ValueError, "got values from 0.5 to inf"),
     (torch.tensor([-torch.inf, 0.5]).reshape(1, 1, 2), ValueError, "got values from -inf to 0.5"),
-    (torch.tensor([-2.1, 2.6]).reshape(1, 1, 2), ValueError, "got values from -2.1 to 2.6; give raw pixels"),
-    (torch.tensor([0.0, 255.0]).reshape(1, 1, 2), ValueError, "got values from 0 to 255"),
+    (torch.tensor([-2.1, 2.6]).reshape(1, 1, 2), ValueError, "got values from -2.1 to 2.6; undo the normalisation: "),
+    (torch.tensor([-1.0, 1.0]).reshape(1, 1, 2), ValueError, "undo the normalisation: x * std + mean"),
+    (torch.tensor([0.0, 255.0]).reshape(1, 1, 2), ValueError, "got values from 0 to 255; divide by 255"),
+    (torch.tensor([-3.5, 259.0]).reshape(1, 1, 2), ValueError, "divide by 255"),
+    (torch.tensor([0.0, 65535.0]).reshape(1, 1, 2), ValueError, "got values from 0 to 65535; scale them"),
+    (torch.tensor([0.0, 1.0002]).reshape(1, 1, 2), ValueError, "got values from 0 to 1.0002; call .clamp(0, 1) if"),
+    (torch.tensor([-0.0002, 1.0]).reshape(1, 1, 2), ValueError, "got values from -0.0002 to 1; call .clamp(0, 1) if"),
     ([torch.zeros(3, 4, 4), torch.full((3, 4, 4), 1.5)], ValueError, "to 1.5"),
 ])
 def test_errors_name_what_came(images: object, error: type[Exception], message: str) -> None:
@@ -103,6 +115,29 @@ def test_errors_name_what_came(images: object, error: type[Exception], message: 
 def test_the_whole_unit_interval_is_welcome() -> None:
     image_blocks(torch.tensor([-0.0, 0.0, 1.0]).reshape(1, 1, 3))
     image_blocks(torch.rand(3, 4, 4, requires_grad=True))
+
+
+@pytest.mark.parametrize("value", [-0.25, 1.25, -1.0, 2.0, 3.0, 255.0, 65535.0, torch.inf, torch.nan])
+def test_no_way_back_clamps_away_the_image(value: float) -> None:
+    """A clamp is right for an overshoot; of a normalised or an 8-bit image it leaves black and white."""
+    with pytest.raises(ValueError, match="expected float images") as caught:
+        image_blocks(torch.tensor([0.5, value]).reshape(1, 1, 2))
+    assert ("clamp" in str(caught.value)) == (-0.25 <= value <= 1.25)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_what_strays_by_rounding_is_accepted_and_never_wraps_round(dtype: torch.dtype) -> None:
+    eps = torch.finfo(dtype).eps
+    images = torch.tensor([-9e-5, -eps, 1 + eps, 1.00009], dtype=dtype).view(1, 1, 4)
+    before = images.clone()
+    (block,) = image_blocks(images)
+    assert quantize(block).flatten().tolist() == [0, 0, 255, 255]
+    assert torch.equal(images, before)
+    assert block.data_ptr() == images.data_ptr()
+
+
+def test_quantize_clamps_any_excursion() -> None:
+    assert quantize(torch.tensor([-3.0, -0.01, 1.01, 9.0])).tolist() == [0, 0, 255, 255]
 
 
 @pytest.mark.parametrize("shape", [(4, 100, 3), (5, 9, 8), (1, 3, 3), (3, 4, 4)])

@@ -3,6 +3,7 @@ import pickle
 import pytest
 import safetensors.torch
 import torch
+from PIL import Image
 
 from spit.errors import WeightsError
 from spit.interop import from_timm
@@ -159,6 +160,50 @@ def test_damaged_files(tmp_path, name, data):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(WeightsError, match=name.replace(".", r"\.") + "|it lacks"):
         from_timm(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.txt", "a.gif"])
+def test_a_file_that_holds_no_weights(tmp_path, name):
+    path = tmp_path / name
+    if name == "a.txt":
+        path.write_text("hello")
+    else:
+        Image.new("RGB", (4, 4)).save(path)
+    with pytest.raises(WeightsError) as caught:
+        from_timm(path)
+    wanted = "expected a .safetensors or .pth file of a ViT in timm's names"
+    assert str(caught.value) == f"{path} holds no weights; {wanted}"
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors", ""])
+def test_a_folder(tmp_path, suffix):
+    folder = tmp_path / f"vit{suffix}"
+    folder.mkdir()
+    with pytest.raises(WeightsError, match=r"got a folder, .*; give the file in it"):
+        from_timm(folder)
+
+
+def test_a_folder_that_spit_saved(tmp_path):
+    with pytest.raises(WeightsError, match=r"got a folder that spit saved, .*; spit\.load_model loads it"):
+        from_timm(save(from_timm(vit()), tmp_path))
+
+
+def test_other_objects_are_refused_without_advice_to_unpickle_them(tmp_path):
+    torch.save({"model": Malicious()}, tmp_path / "vit.pth")
+    with pytest.raises(WeightsError, match=r"save model\.state_dict\(\)") as caught:
+        from_timm(tmp_path / "vit.pth")
+    assert "weights_only" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_number_of_classes_gets_a_fresh_head():
+    torch.manual_seed(1)
+    model, saved = from_timm(vit(), num_classes=7), from_timm(vit())
+    assert model.head.linear.weight.shape == (7, 64)
+    assert model.head.linear.weight.any()
+    assert torch.equal(model.embedder.projection.weight, saved.embedder.projection.weight)
+    assert torch.equal(from_timm(vit(), num_classes=3)(IMAGES), saved(IMAGES))
+    assert torch.equal(from_timm(vit(), num_classes=0)(IMAGES), saved.embed(IMAGES))
 
 
 def test_no_file(tmp_path):

@@ -79,6 +79,20 @@ class TestPartition:
         with pytest.raises(ValueError, match=rf"each of the 5 regions, got shape \({rows}, 2\)"):
             pair.paint(torch.zeros(rows, 2))
 
+    @pytest.mark.parametrize(("rows", "told"), [(4, True), (6, False)])
+    def test_paint_tells_of_the_token_budget_where_rows_are_missing(
+        self, pair: Partition, rows: int, told: bool
+    ) -> None:
+        with pytest.raises(ValueError, match="5 regions") as caught:
+            pair.paint(torch.zeros(rows, 2))
+        assert ("out.kept" in str(caught.value)) == told
+
+    def test_repr(self, pair: Partition, mixed: Partition) -> None:
+        assert repr(pair) == "Partition(2 images of 2×3, regions [3, 2])"
+        assert repr(mixed) == "Partition(2 images of 2×3, 1 image of 4×1, 1 image of 2×3, regions [3, 2, 2, 2])"
+        assert repr(Partition.cat([pair] * 4)) == "Partition(8 images of 2×3, regions [3, 2, 3, 2, 3, 2, … 2 more])"
+        assert repr(Partition.cat([mixed] * 4)).count("of 4×1") == 3
+
     def test_boundaries(self, pair: Partition, mixed: Partition) -> None:
         left = [[False, True, False], [True, True, False]]
         right = [[True, True, True], [False, False, False]]
@@ -95,7 +109,7 @@ class TestPartition:
                 assert torch.equal(one.labels, labels[None])
                 assert one.offsets.tolist() == [0, int(labels.max()) + 1]
         for index in (4, -5):
-            with pytest.raises(IndexError):
+            with pytest.raises(IndexError, match=f"expected image 0 to 3, or -4 to -1 from the end, got {index}"):
                 mixed[index]
         assert len(list(mixed)) == 4
 
@@ -199,5 +213,11 @@ class TestHierarchy:
     @pytest.mark.parametrize("level", [3, -4, 100])
     def test_no_such_level(self, images: list[Tensor], level: int) -> None:
         hier = SuperpixelTokenizer(levels=2).hierarchy(images)
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match=f"^expected level 0 to 2, or -3 to -1 from the end, got {level}$"):
             hier[level]
+
+    def test_repr(self, images: list[Tensor]) -> None:
+        hier = SuperpixelTokenizer(levels=2).hierarchy(images[:3])
+        totals = hier.counts.sum(1).tolist()
+        assert repr(hier) == (f"Hierarchy(levels 0 to 2, 2 images of 24×24, 1 image of 17×24, "
+                              f"regions by level {totals})")

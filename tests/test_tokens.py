@@ -26,6 +26,11 @@ def test_hand_case() -> None:
     assert [part.shape for part in tokens.split()] == [(2, 2), (0, 2), (1, 2)]
 
 
+def test_repr_has_shapes_and_no_values() -> None:
+    assert repr(make([2, 0, 1])) == "Tokens(3 images, values (3, 2) torch.float32)"
+    assert repr(make([4], 7)) == "Tokens(1 image, values (4, 7) torch.float32)"
+
+
 def test_replace_keeps_the_offsets() -> None:
     tokens = make([2, 1])
     wider = tokens.replace(torch.zeros(3, 7))

@@ -5,6 +5,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import torch
@@ -152,6 +153,17 @@ def test_nothing_there(tmp_path):
         load(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("source", ["./nope", "../nope", "/abs/nope", "owner/name/", "./owner/name", "~/nope",
+                                    "here/nope", "here/nope@main", ".hidden/nope", Path("owner/name"), "-o/name"])
+def test_a_path_is_never_taken_for_a_hub_id(tmp_path, monkeypatch, source):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)  # MissingExtra would tell of an attempt
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    with pytest.raises(WeightsError, match=f"^no folder {source}; ") as caught:
+        load(source)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["model.pth", "pytorch_model.bin", "model.safetensors"])
 def test_a_lone_file_is_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"cos\nsystem\n")
@@ -166,9 +178,68 @@ def test_a_tokenizer_of_ones_own_cannot_be_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def refusal(folder):
+    with pytest.raises(WeightsError) as caught:
+        save(tiny(), folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_saving_onto_or_below_a_file(tmp_path):
+    path = tmp_path / "taken"
+    path.write_text("mine")
+    assert f"got the file {path}; choose a new folder" in refusal(path)
+    assert "is a file; choose a new folder" in refusal(path / "below")
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".PT", ".bin"])
+def test_saving_under_the_name_of_a_file(tmp_path, suffix):
+    assert f"makes a folder: {tmp_path / 'model'}" in refusal(tmp_path / f"model{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("config", [None, "{}", "[]", "not json", '{"model_type": "vit"}'])
+def test_a_folder_of_other_things_is_left_alone(tmp_path, config):
+    (tmp_path / "notes.txt").write_text("mine")
+    if config is not None:
+        (tmp_path / CONFIG).write_text(config)
+    before = sorted(tmp_path.iterdir())
+    message = refusal(tmp_path)
+    assert ("notes.txt" if config is None else CONFIG) in message
+    assert message.endswith("choose a new folder")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_a_cut_off_save_leaves_and_hidden_files_do_not_stand_in_the_way(tmp_path):
+    (tmp_path / ".gitattributes").write_text("")
+    (tmp_path / TEMPORARY).write_bytes(b"half")
+    (tmp_path / "model-0123456789abcdef.safetensors").write_bytes(b"whole")
+    assert same(load(save(tiny(), tmp_path)), tiny())
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".gitattributes", CONFIG, weights_of(tmp_path)[0].name]
+
+
+def test_another_number_of_classes_gets_a_fresh_head(tmp_path):
+    model = tiny()
+    save(model, tmp_path)
+    torch.manual_seed(1)
+    other = load(tmp_path, num_classes=5)
+    assert (other.config.num_classes, other.head.linear.weight.shape) == (5, (5, 8))
+    assert other.head.linear.weight.any()
+    assert torch.equal(other.embedder.projection.weight, model.embedder.projection.weight)
+    assert load(tmp_path, num_classes=0).config.num_classes == 0
+    assert same(load(tmp_path, num_classes=3), model)
+    with pytest.raises(ValueError, match="num_classes of at least 0, got -1"):
+        load(tmp_path, num_classes=-1)
+    rewrite(tmp_path, lambda config: config["model"].update(tokenizer="hexagon"))
+    with pytest.raises(WeightsError, match="hexagon"):
+        load(tmp_path, num_classes=5)
+
+
 def test_missing_extra_names_itself(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtra, match=r"spit\[hub\]"):
+    with pytest.raises(MissingExtra, match=r"needs huggingface_hub; install the extra: pip install -e '\.\[hub\]' in"):
         load("owner/name")
 
 

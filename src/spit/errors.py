@@ -17,4 +17,5 @@ class MissingExtra(SpitError, ImportError):
     """An optional package is needed and not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'spit[{extra}]'")
+        super().__init__(f"{purpose} needs {package}; install the extra: pip install -e '.[{extra}]' "
+                         "in the project's folder")

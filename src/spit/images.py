@@ -7,11 +7,15 @@ writes to its input.
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import isfinite
 
+import numpy as np
 import torch
 from torch import Tensor
 
 Images = Tensor | Sequence[Tensor]
+
+ROUNDING = 1e-4  # how far beyond [0, 1] a float image may stray: resizing leaves 1 + 2.4e-7, never an overshoot
 
 
 class ImageBlocks(tuple[Tensor, ...]):
@@ -23,7 +27,7 @@ def image_blocks(images: Images) -> ImageBlocks:
 
     Args:
         images: ``(B, C, H, W)``, one ``(C, H, W)``, or a sequence of ``(C, H, W)``; uint8, or
-            floats in [0, 1].
+            floats in [0, 1]. What leaves [0, 1] by rounding alone is accepted, and stays as it is.
 
     Shape:
         Each block is ``(b, C, H, W)``; the b add up to the number of images.
@@ -40,14 +44,15 @@ def image_blocks(images: Images) -> ImageBlocks:
         for image in images:
             if not isinstance(image, Tensor):
                 raise TypeError(f"expected tensors in the list of images, got {type(image).__name__}; "
-                                "spit.load_image(path) reads a file")
+                                f"{_conversion(image)}")
             if image.ndim != 3:
-                raise ValueError(f"expected (C, H, W) images in the list, got shape {tuple(image.shape)}")
+                raise ValueError(f"expected (C, H, W) images in the list, got shape {tuple(image.shape)}"
+                                 f"{_missing_channel(image)}")
         runs = groupby(images, key=lambda image: (image.shape, image.dtype, image.device))
         blocks = [torch.stack(list(run)) for _, run in runs]
     else:
-        raise TypeError(f"expected a (B, C, H, W) tensor or a list of (C, H, W) tensors, "
-                        f"got {type(images).__name__}; spit.load_image(path) reads a file")
+        raise TypeError(f"expected a (B, C, H, W) or (C, H, W) tensor, or a list of (C, H, W) tensors, "
+                        f"got {type(images).__name__}; {_conversion(images)}")
     if not blocks:
         raise ValueError("expected at least one image, got an empty list")
     for block in blocks:
@@ -58,12 +63,14 @@ def image_blocks(images: Images) -> ImageBlocks:
 def quantize(block: Tensor) -> Tensor:
     """The image in 8 bits, as every tokenizer sees it: uint8 as it is, floats rounded to k/255.
 
+    What lies beyond [0, 1] becomes 0 or 255; it never wraps round.
+
     Shape:
         ``(B, C, H, W)`` to ``(B, C, H, W)`` uint8.
     """
     if block.dtype == torch.uint8:
         return block
-    return (block.float() * 255).round_().to(torch.uint8)
+    return (block.float() * 255).round_().clamp_(0, 255).to(torch.uint8)
 
 
 def to_float(block: Tensor) -> Tensor:
@@ -74,7 +81,7 @@ def to_float(block: Tensor) -> Tensor:
 def _check(block: Tensor) -> None:
     shape = tuple(block.shape)
     if block.ndim != 4:
-        raise ValueError(f"expected images of shape (B, C, H, W) or (C, H, W), got {shape}")
+        raise ValueError(f"expected images of shape (B, C, H, W) or (C, H, W), got {shape}{_missing_channel(block)}")
     if 0 in shape:
         raise ValueError(f"expected images with at least one pixel and channel, got shape {shape}")
     if block.shape[-1] in (3, 4) and block.shape[1] > 4:
@@ -87,6 +94,41 @@ def _check(block: Tensor) -> None:
     if block.is_meta:  # no pixels to look at; the kernels refuse the device by name
         return
     low, high = (bound.item() for bound in torch.aminmax(block.detach()))
-    if not (low >= 0 and high <= 1):  # NaN fails both comparisons
-        raise ValueError(f"expected float images in [0, 1], got values from {low:.4g} to {high:.4g}; "
-                         "give raw pixels (no mean/std), or call .nan_to_num().clamp(0, 1)")
+    stray = max(ROUNDING, torch.finfo(block.dtype).eps)
+    if not (low >= -stray and high <= 1 + stray):  # NaN fails both comparisons
+        raise ValueError(f"expected float images in [0, 1], got values from {low:.6g} to {high:.6g}; "
+                         f"{_way_back(low, high)}")
+
+
+def _way_back(low: float, high: float) -> str:
+    """What most likely happened to an image of these extremes, and how to undo it."""
+    if not (isfinite(low) and isfinite(high)):
+        return "look for NaN or infinity where the images are made"
+    if low >= -0.25 and high <= 1.25:
+        return "call .clamp(0, 1) if resizing overshot; if they are normalised, undo the normalisation: x * std + mean"
+    if low >= 0 and 1.25 < high <= 10:
+        return "divide by 255 if they are 8-bit values; if they are normalised, undo the normalisation: x * std + mean"
+    if low >= -10 and high <= 10:
+        return "undo the normalisation: x * std + mean (φ normalises by itself)"
+    if low >= -26 and high <= 281:  # 8 bits in floats, with the overshoot of a resize
+        return "divide by 255"
+    return "scale them so that black is 0 and white is 1"
+
+
+def _conversion(images: object) -> str:
+    """How to make a tensor of what is none."""
+    if isinstance(images, np.ndarray):
+        shape = images.shape
+        if len(shape) == 2:
+            return "convert it with torch.from_numpy(a)[None]"
+        if len(shape) in (3, 4) and shape[-1] in (1, 3, 4) and shape[-3] not in (1, 3):
+            return f"convert it with torch.from_numpy(a).movedim(-1, {len(shape) - 3})"
+        return "convert it with torch.from_numpy(a), and .movedim(-1, 0) if the channels are last"
+    if type(images).__module__.startswith("PIL."):
+        return ("convert it with torch.from_numpy(numpy.array(image.convert('RGB'))).movedim(-1, 0), "
+                "or read the file with spit.load_image(path)")
+    return "spit.load_image(path) reads a file"
+
+
+def _missing_channel(image: Tensor) -> str:
+    return "; add a channel with x[None]" if image.ndim == 2 else ""

@@ -1,6 +1,7 @@
 """ViT checkpoints in timm's names, as our models (Prop. 1)."""
 
 import math
+import pickle
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.model import SpitModel
-from spit.weights import Checkpoint
+from spit.weights import Checkpoint, is_saved_model
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -34,7 +35,8 @@ VIT_NAME = re.compile(
 
 
 def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], heads: int | None = None,
-              mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> SpitModel:
+              mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
+              num_classes: int | None = None) -> SpitModel:
     """A ViT checkpoint in timm's names as our model, with equal logits, in evaluation mode.
 
     Prop. 1 with c = 1: on square patches of the checkpoint's own size φ's bilinear sampling is the
@@ -49,6 +51,8 @@ def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
         mean, std: of the colours that the checkpoint was trained with; the module's
             ``pretrained_cfg``, or ImageNet's, unless told. Others than ImageNet's are folded into γ,
             which is exact wherever patches lie whole inside the image.
+        num_classes: where it differs from the checkpoint's, the head is a fresh, untrained one; 0 gives
+            the class token.
 
     Raises:
         TypeError: source is none of these.
@@ -64,7 +68,7 @@ def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
     _refuse_variants(tensors)
     config = _config(tensors, heads)
     tensors = _rename(tensors, tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD))
-    return Checkpoint("timm checkpoint", config, tensors).build().eval()
+    return Checkpoint("timm checkpoint", config, tensors).build(num_classes=num_classes).eval()
 
 
 def _tensors(source: object) -> dict[str, Tensor]:
@@ -84,15 +88,29 @@ def _tensors(source: object) -> dict[str, Tensor]:
 
 
 def _read(path: Path) -> object:
+    wanted = "expected a .safetensors or .pth file of a ViT in timm's names"
+    if path.is_dir():
+        way_out = "spit.load_model loads it" if is_saved_model(path) else "give the file in it"
+        saved = "a folder that spit saved" if is_saved_model(path) else "a folder"
+        raise WeightsError(f"{wanted}, got {saved}, {path}; {way_out}")
     try:
-        if path.suffix == ".safetensors":
+        if path.suffix.lower() == ".safetensors":
             return safetensors.torch.load_file(path)
+        with path.open("rb") as file:
+            start = file.read(2)
+        if start[:1] != b"\x80" and start != b"PK":  # a pickle, or the archive that torch.save makes
+            raise WeightsError(f"{path} holds no weights; {wanted}")
         return torch.load(path, map_location="cpu", weights_only=True)
+    except WeightsError:
+        raise
     except FileNotFoundError as error:
-        raise WeightsError(f"no file {path}; expected a .safetensors or .pth file of a ViT in timm's names") from error
+        raise WeightsError(f"no file {path}; {wanted}") from error
+    except pickle.UnpicklingError as error:  # torch's own text advises to unpickle whatever is there
+        raise WeightsError(f"{path} is not a file of tensors alone, or is damaged; nothing else is unpickled: "
+                           "save model.state_dict()") from error
     except Exception as error:  # a damaged pickle stops torch's reader with almost any exception
         reason = str(error).strip().partition("\n")[0]
-        raise WeightsError(f"{path} is not a file of tensors alone: {reason}") from error
+        raise WeightsError(f"{path} is not a file of tensors alone, or is damaged ({reason}); get it again") from error
 
 
 def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:

@@ -49,6 +49,12 @@ class Output:
     attention: Mapping[int, tuple[Tensor, ...]]
     features: Mapping[int, Tokens]
 
+    def __repr__(self) -> str:
+        kept = "all" if self.kept is None else f"{len(self.tokens.values)} of {len(self.kept)}"
+        return (f"Output(logits {tuple(self.logits.shape)}, class_token {tuple(self.class_token.shape)}, "
+                f"tokens {tuple(self.tokens.values.shape)}, kept {kept}, attention of layers {list(self.attention)}, "
+                f"features of layers {list(self.features)}, {self.partition!r})")
+
 
 class SpitModel(nn.Module):
     """``Φ = h ∘ f ∘ γ ∘ φ ∘ τ``, with τ to choose.
@@ -127,7 +133,7 @@ class SpitModel(nn.Module):
         """
         self.backbone.compiled = torch.compile(self.backbone.run_blocks, **options)
 
-    def with_tokenizer(self, tokenizer: str | Callable[[Images], Partition]) -> "SpitModel":
+    def with_tokenizer(self, tokenizer: str | Callable[[Images], Partition], **options: Any) -> "SpitModel":
         """The same model with another τ.
 
         The new model has the very same parameters, not copies: training one trains both. Modes
@@ -136,13 +142,21 @@ class SpitModel(nn.Module):
         Args:
             tokenizer: "patch", "voronoi" or "superpixel", made with their defaults (with the present
                 options where τ already is of that name), or any callable from images to a Partition.
+            options: of the tokenizer of that name, as in ``with_tokenizer("voronoi", cells=64)``.
+
+        Raises:
+            TypeError: no name and no callable, or options beside a callable.
+            ValueError: an unknown name or option; the nearest known ones are named.
         """
         if isinstance(tokenizer, str):
-            options = self.config.tokenizer_options if tokenizer == self.config.tokenizer else {}
-            tokenizer = create_tokenizer(tokenizer, **options)
+            present = self.config.tokenizer_options if tokenizer == self.config.tokenizer else {}
+            tokenizer = create_tokenizer(tokenizer, **{**present, **options})
         elif not callable(tokenizer):
             raise TypeError(f"expected the name of a tokenizer or a callable from images to a Partition, "
                             f"got {tokenizer!r}")
+        elif options:
+            raise TypeError(f"options go with the name of a tokenizer, got {', '.join(options)} beside {tokenizer!r}; "
+                            "make that one with its options")
         shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
         compiled, self.backbone.compiled = self.backbone.compiled, None
         try:
@@ -167,9 +181,15 @@ class SpitModel(nn.Module):
         blocks = image_blocks(images)
         for block in blocks:
             if block.shape[1] != self.config.channels:
+                convert = "convert them"
+                if block.shape[1] == 1:
+                    count = self.config.channels
+                    batch = isinstance(images, Tensor) and images.ndim == 4
+                    convert = (f"repeat the grey with images.expand(-1, {count}, -1, -1)" if batch else
+                               f"repeat the grey with image.expand({count}, -1, -1)")
                 raise ValueError(
                     f"expected images of {self.config.channels} channels, got shape {tuple(block.shape)}; "
-                    f"convert them, or make a model with channels={block.shape[1]}")
+                    f"{convert}, or make a model with channels={block.shape[1]}")
             if block.device != device:
                 raise ValueError(f"expected images on {device}, where the model is, got {block.device}; "
                                  "move one of them with .to()")

@@ -1,6 +1,7 @@
 """Partition and Hierarchy: what a tokenizer τ says of an image (§2.2)."""
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -8,7 +9,9 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.tokens import cat_offsets, offsets_of
+from spit.tokens import cat_offsets, offsets_of, plural
+
+SHOWN = 6  # counts of a batch that a repr shows
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,10 @@ class Partition:
         """
         total = int(self.offsets[-1])
         if len(values) != total:
-            raise ValueError(f"expected one value for each of the {total} regions, got shape {tuple(values.shape)}")
+            few = ("; in training the token budget leaves regions out, and tokens are those that out.kept marks: "
+                   "model.eval() keeps all") if len(values) < total else ""
+            raise ValueError(f"expected one value for each of the {total} regions, got shape "
+                             f"{tuple(values.shape)}{few}")
         painted = []
         first = 0
         for block in self.blocks:
@@ -104,13 +110,16 @@ class Partition:
 
     def __getitem__(self, index: int) -> "Partition":
         """The partition of one image, as a batch of one."""
-        index = range(len(self))[index]
+        index = _index(index, len(self), "image")
         rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
         frames = None if self.frames is None else self.frames[rows]
         for block, (first, last) in zip(self.blocks, self._spans(), strict=True):
             if index < last:
                 return Partition((block[index - first, None],), self.offsets[index : index + 2] - rows.start, frames)
         raise IndexError(index)
+
+    def __repr__(self) -> str:
+        return f"Partition({_sizes(block.shape for block in self.blocks)}, regions {_few(self.counts.tolist())})"
 
     @staticmethod
     def cat(parts: Sequence["Partition"]) -> "Partition":
@@ -159,7 +168,7 @@ class Hierarchy:
         return torch.stack([offsets.diff() for offsets in self.offsets])
 
     def __getitem__(self, level: int) -> Partition:
-        level = range(len(self))[level]
+        level = _index(level, len(self), "level")
         if level == 0:
             labels = torch.cat([torch.arange(pixels, dtype=torch.int32, device=self.offsets[0].device)
                                 for pixels in self.offsets[0].diff().tolist()])
@@ -176,6 +185,10 @@ class Hierarchy:
     def __len__(self) -> int:
         return len(self.parents) + 1
 
+    def __repr__(self) -> str:
+        totals = [int(offsets[-1]) for offsets in self.offsets]
+        return f"Hierarchy(levels 0 to {len(self.parents)}, {_sizes(self.shapes)}, regions by level {totals})"
+
     @staticmethod
     def cat(parts: Sequence["Hierarchy"]) -> "Hierarchy":
         """The images of several hierarchies of as many levels, one after another."""
@@ -185,3 +198,22 @@ class Hierarchy:
             tuple(torch.cat(level) for level in zip(*(part.parents for part in parts), strict=True)),
             tuple(cat_offsets(level) for level in zip(*(part.offsets for part in parts), strict=True)),
         )
+
+
+def _index(index: int, count: int, noun: str) -> int:
+    """The index from 0; negative ones count from the end."""
+    index = operator.index(index)
+    if not -count <= index < count:
+        raise IndexError(f"expected {noun} 0 to {count - 1}, or -{count} to -1 from the end, got {index}")
+    return index % count
+
+
+def _sizes(shapes: Iterable[tuple[int, ...]]) -> str:
+    """Each run of images of one size, "2 images of 224×224"."""
+    runs = [f"{plural(batch, 'image')} of {height}×{width}" for batch, height, width in shapes]
+    return ", ".join(runs[:SHOWN]) + (f" and {len(runs) - SHOWN} more sizes" if len(runs) > SHOWN else "")
+
+
+def _few(counts: list[int]) -> str:
+    more = f", … {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
+    return f"[{', '.join(map(str, counts[:SHOWN]))}{more}]"

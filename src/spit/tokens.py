@@ -56,12 +56,20 @@ class Tokens:
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.split())
 
+    def __repr__(self) -> str:
+        return f"Tokens({plural(len(self), 'image')}, values {tuple(self.values.shape)} {self.values.dtype})"
+
     @staticmethod
     def cat(parts: Sequence["Tokens"]) -> "Tokens":
         """The images of several batches one after another."""
         if len(parts) == 1:
             return parts[0]
         return Tokens(torch.cat([part.values for part in parts]), cat_offsets([part.offsets for part in parts]))
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 image``, ``2 images``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def offsets_of(counts: Tensor) -> Tensor:

@@ -28,7 +28,8 @@ CONFIG = "config.json"
 FORMAT = 1
 TEMPORARY = ".spit-saving"  # always the same, so that a killed process leaves one file at most
 WEIGHTS_NAME = re.compile(r"model-[0-9a-f]{16}\.safetensors")
-HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+HUB_ID = re.compile(r"(?P<repo>(?P<owner>\w[\w.-]*)/\w[\w.-]*)(@(?P<revision>[\w./-]+))?")
+FILE_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 
 
 @dataclass(frozen=True)
@@ -45,23 +46,27 @@ class Checkpoint:
     config: ModelConfig
     tensors: Mapping[str, Tensor]
 
-    def build(self, config: ModelConfig | None = None, dtype: torch.dtype = torch.float32) -> SpitModel:
+    def build(self, config: ModelConfig | None = None, dtype: torch.dtype = torch.float32,
+              num_classes: int | None = None) -> SpitModel:
         """A model with these weights.
 
         Args:
             config: another config than the checkpoint's; where its number of classes differs, the head
                 is a fresh one.
             dtype: of the model's floating parameters, whatever they are on disk.
+            num_classes: another number of classes than the config's.
 
         Raises:
             WeightsError: the tensors are not those of the config; the first differences are named.
         """
         config = config or self.config
+        if num_classes is not None:
+            config = config.replace(num_classes=num_classes)
         try:
             with torch.random.fork_rng(enabled=config.num_classes == self.config.num_classes, devices=()):
                 model = SpitModel(config)
         except (TypeError, ValueError) as error:
-            if config != self.config:  # what the caller asked for is wrong, not what was read
+            if config.replace(num_classes=self.config.num_classes) != self.config:  # what was asked for is wrong
                 raise
             raise WeightsError(f"{self.source}: {CONFIG} is not one that spit writes: {error}") from error
         expected = model.state_dict()
@@ -82,18 +87,25 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     writes to a folder at a time.
 
     Args:
-        folder: made where it is not there.
+        folder: made where it is not there. A folder that holds other things than a model of spit's is
+            refused; hidden files, such as a repository's, do not count.
         dtype: of the floating tensors on disk, such as ``torch.float16`` to halve the file; None for
             the model's own.
 
     Raises:
-        WeightsError: the tokenizer is not one of spit's, so that no config could bring it back.
+        WeightsError: the tokenizer is not one of spit's, so that no config could bring it back; or the
+            folder is a file, is named like one, or is somebody else's.
     """
     if type(model.tokenizer) not in TOKENIZERS.values():
         raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of "
                            f"class {model.config.tokenizer}; save model.with_tokenizer(...) instead")
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    _refuse_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise WeightsError(f"expected a folder to save into, but a part of {folder} is a file; "
+                           "choose a new folder") from error
     data = safetensors.torch.save({name: _stored(tensor, dtype) for name, tensor in model.state_dict().items()})
     digest = hashlib.sha256(data).hexdigest()
     name = f"model-{digest[:16]}.safetensors"
@@ -106,18 +118,22 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     return folder
 
 
-def load(source: str | PathLike[str], dtype: torch.dtype = torch.float32) -> SpitModel:
+def load(source: str | PathLike[str], dtype: torch.dtype = torch.float32,
+         num_classes: int | None = None) -> SpitModel:
     """Load a model that :func:`save` wrote, in evaluation mode.
 
     Args:
-        source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision".
+        source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision". What begins
+            with a dot or a slash, ends with a slash, or whose parent folder is here is a folder.
         dtype: of the parameters, whatever they are on disk.
+        num_classes: where it differs from the checkpoint's, the head is a fresh, untrained one; 0 gives
+            the class token.
 
     Raises:
         WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.
         MissingExtra: a hub id, and huggingface_hub is not installed.
     """
-    return read(source).build(dtype=dtype).eval()
+    return read(source).build(dtype=dtype, num_classes=num_classes).eval()
 
 
 def read(source: str | PathLike[str]) -> Checkpoint:
@@ -131,10 +147,19 @@ def read(source: str | PathLike[str]) -> Checkpoint:
             return _read(str(path), path.joinpath)
         except FileNotFoundError:  # another process saved between the two reads, or it really is not there
             return _read(str(path), path.joinpath, last=True)
-    match = HUB_ID.fullmatch(str(source))
-    if match is None:
+    match = HUB_ID.fullmatch(source) if isinstance(source, str) else None
+    if match is None or Path(match["owner"]).is_dir():
         raise WeightsError(f"no folder {source}; give a folder that spit.save_model wrote, or a hub id, owner/name")
     return _read(str(source), _hub_fetcher(match["repo"], match["revision"]))
+
+
+def is_saved_model(folder: Path) -> bool:
+    """Whether a folder holds a config of spit's, sound or of another version."""
+    try:
+        config = json.loads((folder / CONFIG).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and "spit" in config
 
 
 def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
@@ -146,6 +171,22 @@ def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str,
     if wrong:
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         raise WeightsError(f"{source}: the tensors do not fit the config: {'; '.join(wrong[:3])}{more}")
+
+
+def _refuse_folder(folder: Path) -> None:
+    """Before anything is written: what cannot be, or should not become, the folder of a model."""
+    if folder.suffix.lower() in FILE_SUFFIXES:
+        raise WeightsError(f"expected a folder to save into, got the name of a file, {folder}; "
+                           f"spit.save_model makes a folder: {folder.with_suffix('')}")
+    if folder.is_file():
+        raise WeightsError(f"expected a folder to save into, got the file {folder}; choose a new folder")
+    if folder.is_dir() and not is_saved_model(folder):
+        # Weights without a config are what a first save leaves that was cut off.
+        foreign = sorted(path.name for path in folder.iterdir()
+                         if not path.name.startswith(".") and not WEIGHTS_NAME.fullmatch(path.name))
+        if foreign:
+            raise WeightsError(f"expected an empty folder or one that spit.save_model wrote, but {folder} holds "
+                               f"{foreign[0]}; choose a new folder")
 
 
 def _read(source: str, fetch: Callable[[str], Path], last: bool = False) -> Checkpoint:

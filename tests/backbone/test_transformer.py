@@ -1,4 +1,6 @@
+import pytest
 import torch
+from torch._dynamo.testing import CompileCounterWithBackend
 
 from spit.backbone import Recorder, Transformer
 from spit.tokens import Tokens
@@ -50,3 +52,112 @@ def test_initial_weights():
     weight = backbone.blocks[0].mlp.inner.weight
     assert abs(weight.std() - 0.02) < 1e-3
     assert all(not bias.any() for name, bias in backbone.named_parameters() if name.endswith("bias"))
+
+
+def learn(backbone, tokens):
+    """One pass and its derivatives: the answer, the loss's gradients of every parameter and of the tokens."""
+    values = tokens.values.clone().requires_grad_()
+    torch.manual_seed(1)
+    answer = backbone(tokens.replace(values)).values
+    wanted = [values, *backbone.parameters()]
+    return answer.detach(), torch.autograd.grad((answer * torch.linspace(-1, 1, answer.numel()).view_as(answer)).sum(),
+                                                wanted)
+
+
+def twins(**options):
+    torch.manual_seed(0)
+    one, other = (Transformer(8, depth=3, heads=2, layer_scale=0.5, **options) for _ in range(2))
+    with torch.no_grad():
+        for parameter in one.parameters():  # larger than at the start, so that a dropped branch shows
+            parameter += 0.3 * torch.randn_like(parameter)
+    other.load_state_dict(one.state_dict())
+    return one, other
+
+
+class TestCheckpointing:
+    @pytest.mark.parametrize("drop_path", [0.0, 0.5])
+    def test_same_answer_and_gradients(self, drop_path):
+        plain, checkpointed = twins(drop_path=drop_path)
+        checkpointed.checkpointing = True
+        for tokens in (batch(4, 2, 7), batch(3, 3)):
+            (expected, expected_gradients), (got, gradients) = learn(plain, tokens), learn(checkpointed, tokens)
+            assert torch.equal(got, expected)
+            for gradient, right in zip(gradients, expected_gradients, strict=True):
+                torch.testing.assert_close(gradient, right, atol=1e-6, rtol=1e-5)
+
+    def test_the_seed_matters_where_paths_are_dropped(self):
+        """Or the test above would not see random numbers drawn anew in the backward pass."""
+        backbone, _ = twins(drop_path=0.5)
+        tokens = batch(4, 2, 7)
+        first = learn(backbone, tokens)[0]
+        torch.manual_seed(2)
+        assert not torch.equal(backbone(tokens).values, first)
+
+    @pytest.mark.parametrize(("checkpointing", "training", "passes"), [
+        (True, True, 2), (False, True, 1), (True, False, 1), (False, False, 1)])
+    def test_blocks_run_again_in_training_alone(self, checkpointing, training, passes):
+        backbone = Transformer(8, depth=2, heads=2).train(training)
+        backbone.checkpointing = checkpointing
+        seen = []
+        backbone.blocks[0].mlp.register_forward_hook(lambda *_: seen.append(1))
+        backbone(batch(3, 4)).values.sum().backward()
+        assert len(seen) == passes
+
+    def test_nothing_is_kept_where_no_gradient_is_wanted(self):
+        backbone = Transformer(8, depth=2, heads=2)
+        backbone.checkpointing = True
+        with torch.no_grad():
+            assert not backbone(batch(3, 4)).values.requires_grad
+
+
+class TestCompiled:
+    @pytest.fixture
+    def counter(self):
+        torch._dynamo.reset()
+        yield CompileCounterWithBackend("aot_eager")
+        torch._dynamo.reset()
+
+    def test_same_answer_without_a_compilation_for_each_batch(self, counter):
+        plain, compiled = (backbone.eval() for backbone in twins())
+        compiled.compiled = torch.compile(compiled.run_blocks, backend=counter)
+        with torch.no_grad():
+            for index, counts in enumerate([(4, 2, 7), (3, 5, 6), (9, 1, 2), (8, 16, 30), (2, 1, 1), (64, 3, 65)]):
+                tokens = batch(*counts)
+                torch.testing.assert_close(compiled(tokens).values, plain(tokens).values, atol=1e-5, rtol=0)
+                assert 1 <= counter.frame_count <= min(index + 1, 2), counts
+
+    def test_uniform_batches_compile_once_more(self, counter):
+        plain, compiled = (backbone.eval() for backbone in twins())
+        compiled.compiled = torch.compile(compiled.run_blocks, backend=counter)
+        with torch.no_grad():
+            for counts in ((4, 2, 7), (3, 5, 6), (4, 4, 4), (6, 6, 6), (2, 5, 3), (9, 9, 9)):
+                tokens = batch(*counts)
+                torch.testing.assert_close(compiled(tokens).values, plain(tokens).values, atol=1e-5, rtol=0)
+        assert counter.frame_count <= 4  # two layouts, each fixed at first and dynamic then
+
+    @pytest.mark.parametrize("checkpointing", [False, True])
+    def test_same_gradients(self, counter, checkpointing):
+        plain, compiled = twins()
+        compiled.checkpointing = checkpointing
+        compiled.compiled = torch.compile(compiled.run_blocks, backend=counter)
+        for counts in ((4, 2, 7), (3, 5, 6), (9, 1, 2)):
+            tokens = batch(*counts)
+            (expected, expected_gradients), (got, gradients) = learn(plain, tokens), learn(compiled, tokens)
+            torch.testing.assert_close(got, expected, atol=1e-5, rtol=0)
+            for gradient, right in zip(gradients, expected_gradients, strict=True):
+                torch.testing.assert_close(gradient, right, atol=1e-4, rtol=1e-4)
+        assert 1 <= counter.frame_count <= 2
+
+    def test_what_is_recorded_is_what_a_plain_pass_records(self, counter):
+        plain, compiled = (backbone.eval() for backbone in twins())
+        compiled.compiled = torch.compile(compiled.run_blocks, backend=counter)
+        tokens = batch(4, 2, 7)
+        recorders = [Recorder.of(("attention", "features"), depth=3) for _ in range(2)]
+        with torch.no_grad():
+            recorded = compiled(tokens, recorders[0]).values
+            assert torch.equal(recorded, compiled(tokens).values)
+            plain(tokens, recorders[1])
+        assert counter.frame_count == 1
+        for layer in range(3):
+            assert torch.equal(*(recorder.features[layer].values for recorder in recorders))
+            assert all(map(torch.equal, *(recorder.attention[layer] for recorder in recorders)))

@@ -53,7 +53,8 @@ def test_bad_usage_is_one_line(arguments: list[str], told: str, spit: Callable[.
 def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "typer", None)
     assert main(["--help"]) == 2
-    assert capsys.readouterr().err == "spit: the command line needs typer and rich: pip install 'spit[cli]'\n"
+    assert capsys.readouterr().err == ("spit: the command line needs typer and rich; install the extra: "
+                                       "pip install -e '.[cli]' in the project's folder\n")
 
 
 def raising(error: BaseException) -> Callable[..., Any]:

@@ -25,6 +25,7 @@ def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> No
     assert result.code == 0, result.err
     assert "No trained checkpoint" in result.out
     assert "--weights" in result.out
+    assert result.out.splitlines()[1].split("  ")[-1].strip() == "ms to reach this level"
     assert str(tmp_path / "out/demo.png") in result.out.splitlines()[-1]
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["demo.png"]
     with Image.open(tmp_path / "out/demo.png") as picture:
@@ -69,5 +70,5 @@ def test_refusals_write_nothing(spit: Run, photo: Callable[..., Path], tmp_path:
 def test_without_scikit_image_the_extra_is_named(spit: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "skimage", None)
     error = spit("demo", "-o", tmp_path / "out").error
-    assert "spit[demo]" in error
+    assert "pip install -e '.[demo]'" in error
     assert "--image" in error

@@ -422,7 +422,7 @@ def test_the_pixel_limit_is_inclusive() -> None:
     message = refusal(data, max_pixels=29)
     assert "29 pixels" in message
     assert "6 × 5 = 30" in message
-    assert "raise max_pixels" in message
+    assert "limit of 29 pixels (max_pixels)" in message
 
 
 def test_the_default_limit_is_checked_before_decoding() -> None:

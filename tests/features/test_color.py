@@ -65,6 +65,19 @@ def test_kumaraswamy_has_finite_derivatives_everywhere() -> None:
     assert torch.autograd.gradcheck(lambda t: kumaraswamy(t, 0.485, 0.539), (inner,))
 
 
+@pytest.mark.parametrize("floating", [torch.float32, torch.float64])
+def test_kumaraswamy_takes_what_lies_beyond_as_the_nearer_end(floating: torch.dtype) -> None:
+    x = torch.tensor([-1e-4, -1e-30, 0.5, 1 + 2.4e-7, 1.0001], dtype=floating)
+    leaf = x.clone().requires_grad_()
+    for mean, shape in CHANNELS:
+        answer = kumaraswamy(x, mean, shape)
+        assert answer[[0, 1, 3, 4]].tolist() == [0, 0, 1, 1]
+        assert torch.equal(kumaraswamy(leaf, mean, shape).detach(), answer)
+        (slope,) = torch.autograd.grad(kumaraswamy(leaf, mean, shape).sum(), leaf)
+        assert slope[[0, 1, 3, 4]].tolist() == [0, 0, 0, 0]
+        assert slope[2] > 0
+
+
 def test_kumaraswamy_has_the_same_values_with_and_without_derivatives() -> None:
     x = torch.linspace(0, 1, 256)
     assert torch.equal(kumaraswamy(x.clone().requires_grad_(), 0.485, 0.539).detach(), kumaraswamy(x, 0.485, 0.539))

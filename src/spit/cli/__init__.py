@@ -10,7 +10,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import rich  # noqa: F401
         import typer  # noqa: F401
     except ImportError:
-        print("spit: the command line needs typer and rich: pip install 'spit[cli]'", file=sys.stderr)
+        print("spit: the command line needs typer and rich; install the extra: pip install -e '.[cli]' in the "
+              "project's folder", file=sys.stderr)
         return 2
     from spit.cli.app import run
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spit.cli.bench import bench
 from spit.cli.classify import classify
 from spit.cli.console import fail
 from spit.cli.demo import demo
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify):
+for verb in (demo, tokenize, classify, bench):
     app.command()(command(verb))
 
 

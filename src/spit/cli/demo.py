@@ -26,7 +26,7 @@ def demo(reading: Reading, output: OutputFolder = Path("spit-output"), image: Ow
          image_size: ImageSize = 224, device: Device = "cpu", as_json: AsJson = False) -> int:
     """Tokenize a sample image, classify it where there are weights, and make a picture, demo.png.
 
-    The first run compiles the kernels, 20 to 40 seconds; later runs find them compiled.
+    The first run compiles the kernels, 15 to 30 seconds; later runs find them compiled.
     """
     place = choose_device(device)
     if output.exists() and not output.is_dir():
@@ -34,7 +34,7 @@ def demo(reading: Reading, output: OutputFolder = Path("spit-output"), image: Ow
     source = _sample() if image is None else image
     pixels = reading.load(source)
     seen = _classify(pixels, weights, image_size, place)  # first: bad weights are found before any compiling
-    with waiting("Tokenizing; the first run compiles the kernels, 20-40 s"):
+    with waiting("Tokenizing; the first run compiles the kernels, 15-30 s"):
         levels = _measure(pixels)
     with waiting("Drawing"):
         target = output / "demo.png"
@@ -64,7 +64,7 @@ def _classify(pixels: Any, weights: str | None, size: int, device: str) -> list[
 
     if weights is None and not embedded(DEFAULT_MODEL):
         return None
-    with waiting("Classifying; the first run compiles the kernels, 20-40 s"):
+    with waiting("Classifying; the first run compiles the kernels, 15-30 s"):
         model = load_classifier(weights, None, TokenizerOptions(), device)
         return as_json(guess(model, pixels, size, 3)[0])
 
@@ -114,7 +114,7 @@ def _show(document: dict[str, Any]) -> None:
     console = answers()
     console.print(Text(f"{shown(Path(document['image']).name)}, {document['width']} × {document['height']} pixels"))
     table = Table(box=None, header_style="bold")
-    for column in ("level", "regions", "milliseconds"):
+    for column in ("level", "regions", "ms to reach this level"):
         table.add_column(column, justify="right")
     for row in document["levels"]:
         table.add_row(str(row["level"]), f"{row['regions']:,}", f"{row['milliseconds']:.1f}")

@@ -16,7 +16,6 @@ from spit.interop import from_timm
 from spit.model import SpitModel
 
 DEFAULT_MODEL = "spit_tiny_16"
-FILES = (".safetensors", ".pth", ".pt", ".bin")
 WAYS = ("give --weights with a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in "
         "timm's names (.safetensors, .pth)")
 
@@ -59,7 +58,7 @@ def _load(source: str | None, name: str | None) -> SpitModel:
             raise WeightsError(f"no trained weights of {name} come with this version of spit; {WAYS}")
         return registry.create_model(name, pretrained=True)
     path = Path(source)
-    if path.is_file() or path.suffix.lower() in FILES:
+    if path.is_file() or path.suffix.lower() in weights.FILE_SUFFIXES:
         if name is not None:
             raise ValueError(f"--model {name} names a model of spit, but {source} is a file, which tells its own "
                              "size; leave --model out (--tokenizer changes the tokens)")

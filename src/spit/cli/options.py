@@ -16,8 +16,6 @@ import typer
 if TYPE_CHECKING:
     from spit.tokenizers import Tokenizer
 
-KERNEL_DEVICES = ("cpu",)  # until the GPU kernels land
-
 Images = Annotated[list[Path], typer.Argument(
     metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
 OutputFolder = Annotated[Path, typer.Option(
@@ -103,14 +101,12 @@ def choose_device(name: str) -> str:
     import torch
 
     if name == "auto":
-        return "cuda" if "cuda" in KERNEL_DEVICES and torch.cuda.is_available() else "cpu"
+        return "cuda" if torch.cuda.is_available() else "cpu"
     kind = name.partition(":")[0]
     if kind not in ("cpu", "cuda"):
         raise ValueError(f"expected --device cpu, cuda or auto, got {name!r}")
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"--device {name}: torch finds no CUDA device here; use --device cpu")
-    if kind not in KERNEL_DEVICES:
-        raise ValueError(f"--device {name}: this version of spit has kernels for the CPU alone; use --device cpu")
     return name
 
 

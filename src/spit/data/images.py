@@ -130,15 +130,16 @@ def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
         raise ImageError(f"{name}: expected an image ({', '.join(FORMATS)}), got {got}; "
                          "convert it or get it again") from error
     except Image.DecompressionBombError as error:
-        raise ImageError(f"{name}: expected at most {max_pixels:,} pixels ({_reason(error)}); "
-                         "if you trust the file raise max_pixels and PIL.Image.MAX_IMAGE_PIXELS") from error
+        raise ImageError(f"{name}: expected no more than the limit of {max_pixels:,} pixels (max_pixels), nor than "
+                         f"Pillow's ({_reason(error)}); if you trust the file raise it and "
+                         "PIL.Image.MAX_IMAGE_PIXELS") from error
     except Exception as error:
         raise ImageError(f"{name}: expected an image, but its header is truncated or damaged "
                          f"({_reason(error)}); get the file again") from error
     width, height = image.size
     if width * height > max_pixels:
-        raise ImageError(f"{name}: expected at most {max_pixels:,} pixels, got {width} × {height} = "
-                         f"{width * height:,}; if you trust the file raise max_pixels")
+        raise ImageError(f"{name}: expected no more than the limit of {max_pixels:,} pixels (max_pixels), got "
+                         f"{width} × {height} = {width * height:,}; raise it if you trust the file")
     if width < 1 or height < 1:
         raise ImageError(f"{name}: expected at least one pixel, got {width} × {height}; get the file again")
     return image

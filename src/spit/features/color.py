@@ -24,17 +24,20 @@ def kumaraswamy(x: Tensor, mean: Tensor | float, shape: Tensor | float) -> Tenso
     It rises from 0 at 0 to 1 at 1 and takes the mean μ to ½.
 
     Args:
-        x: values in [0, 1], of any floating dtype, which the answer keeps.
+        x: values in [0, 1], of any floating dtype, which the answer keeps; what lies beyond counts as
+            the nearer end.
         mean: μ in (0, 1), broadcast against x.
         shape: λ > 0, broadcast against x.
 
     Note:
         The slope is infinite at 0 and at 1 (λ < 1, b < 1), and an infinite slope times the 0 of a
-        masked pixel is NaN. Exactly there the derivative is taken as 1; the values are untouched.
+        masked pixel is NaN. Exactly there the derivative is taken as 1, and beyond the ends it is 0;
+        the values are untouched.
     """
     mean = torch.as_tensor(mean, dtype=torch.float64)
     shape = torch.as_tensor(shape, dtype=torch.float64)
     b, shape = (-math.log(2) / torch.log1p(-(mean**shape))).to(x), shape.to(x)
+    x = x.clamp(0, 1)
     if not x.requires_grad:
         return _curve(x, shape, b)
     inner = (x > 0) & (x < 1)

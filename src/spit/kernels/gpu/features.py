@@ -13,6 +13,7 @@ from spit.kernels.gpu.launch import BLOCK, blocks
 from spit.kernels.gpu.regions import region_boxes
 
 CHUNK = 64  # pixels of a box that one step of a histogram takes in
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # float32's, on matrix units where they do it
 NOWHERE = tl.constexpr(1e9)  # a value whose kernel is 0 at every bin
 
 
@@ -201,13 +202,13 @@ def _position_histogram(values, labels, offsets, boxes, image_of, out, height, w
                 kernel = ((place + longest) * K // (2 * longest) == bins[None, :]).to(tl.float32)
             else:
                 kernel = _kernel(place.to(tl.float32) / longest, centres[None, :], scale)
-            along += tl.dot(own.to(tl.float32), kernel, input_precision="ieee")
+            along += tl.dot(own.to(tl.float32), kernel, input_precision=PRECISION)
         place = (2 * y + 1 - height)[None, :]
         if EMPIRICAL:
             kernel = ((place + longest) * K // (2 * longest) == bins[:, None]).to(tl.float32)
         else:
             kernel = _kernel(place.to(tl.float32) / longest, centres[:, None], scale)
-        total += tl.dot(kernel, along, input_precision="ieee")
+        total += tl.dot(kernel, along, input_precision=PRECISION)
     _store_mean(out, region, total, size, bins, K)
 
 
@@ -230,20 +231,18 @@ def _gradient_histogram(values, labels, offsets, boxes, image_of, out, height, w
         pixel = (top + i // box_width) * width + left + i % box_width
         inside = i < area
         own = inside & (tl.load(plane + pixel, inside, -1) == label)
-        found = tl.sum(own.to(tl.int32), 0)
-        if found > 0:
-            size += found
-            dy = tl.load(gradients + pixel, own, NOWHERE)
-            dx = tl.load(gradients + height * width + pixel, own, 0.0)
-            if EMPIRICAL:
-                row = tl.minimum(tl.maximum(tl.floor((dy + 1) * (K * 0.5)), 0), K - 1).to(tl.int32)
-                column = tl.minimum(tl.maximum(tl.floor((dx + 1) * (K * 0.5)), 0), K - 1).to(tl.int32)
-                rows = (own[None, :] & (row[None, :] == bins[:, None])).to(tl.float32)
-                columns = (column[:, None] == bins[None, :]).to(tl.float32)
-            else:
-                rows = _kernel(dy[None, :], centres[:, None], scale)
-                columns = _kernel(dx[:, None], centres[None, :], scale)
-            total += tl.dot(rows, columns, input_precision="ieee")
+        size += tl.sum(own.to(tl.int32), 0)
+        dy = tl.load(gradients + pixel, own, NOWHERE)
+        dx = tl.load(gradients + height * width + pixel, own, 0.0)
+        if EMPIRICAL:
+            row = tl.minimum(tl.maximum(tl.floor((dy + 1) * (K * 0.5)), 0), K - 1).to(tl.int32)
+            column = tl.minimum(tl.maximum(tl.floor((dx + 1) * (K * 0.5)), 0), K - 1).to(tl.int32)
+            rows = (own[None, :] & (row[None, :] == bins[:, None])).to(tl.float32)
+            columns = (column[:, None] == bins[None, :]).to(tl.float32)
+        else:
+            rows = _kernel(dy[None, :], centres[:, None], scale)
+            columns = _kernel(dx[:, None], centres[None, :], scale)
+        total += tl.dot(rows, columns, input_precision=PRECISION)
     _store_mean(out, region, total, size, bins, K)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from spit.kernels.rules import Rules
 
 SEEN_BEFORE = 2  # plain runs of a size before it is worth recording; they also compile the kernels
-KEPT = 8  # recordings, each of which holds its memory
+HELD = 2**25  # features that recordings may be for, all together: each holds its memory, about 30 bytes a feature
 
 
 Contract = Callable[[Tensor, Rules], tuple[Tensor, Tensor]]
@@ -48,8 +48,8 @@ def replay(contract: Contract, features: Tensor, rules: Rules) -> tuple[Tensor, 
             _seen[key] += 1
             if _seen[key] <= SEEN_BEFORE or torch.cuda.is_current_stream_capturing():
                 return contract(features, rules)
+            while _recordings and features.numel() + sum(shape.numel() for shape, _, _ in _recordings) > HELD:
+                _recordings.popitem(last=False)  # the one not used for longest
             _recordings[key] = _Recording(contract, features, rules)
-            if len(_recordings) > KEPT:
-                _recordings.popitem(last=False)
         _recordings.move_to_end(key)
         return _recordings[key](features)

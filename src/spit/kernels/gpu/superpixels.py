@@ -20,8 +20,8 @@ from spit.kernels.rules import SCALE, Levels, Rules
 
 PACKABLE = 2**19
 """In images of fewer pixels two sums fit one 64-bit word."""
-SMALL = 2**21
-"""Batches of no more features are launched as one captured CUDA graph: there launches cost more than work."""
+SMALL = 2**24
+"""Batches of no more features are launched as one recorded CUDA graph: there launches cost more than work."""
 PROGRAMS = 2048
 """That share the walk over an edge list, whose length the host does not know."""
 
@@ -513,7 +513,7 @@ def _choose(keys, sizes, boxes, offsets, squares, chosen, weights, pixels, ratio
     key = tl.load(keys + v, inside, 0)
     if LOOPS:
         count = (last - first).to(tl.float64)
-        mean = pixels.to(tl.float64) / count
+        mean = pixels / count
         variance = tl.load(squares + image).to(tl.float64) / count - mean * mean
         deviation = tl.sqrt(tl.where(variance > 0, variance, 1.0))
         loop = (tl.load(sizes + v, inside, 1).to(tl.float64) - LOOP_MEAN * mean) / deviation

@@ -13,7 +13,7 @@ FAR = tl.constexpr(2**31 - 1)
 def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
     """See :func:`spit.kernels.reference.nearest_sites`."""
     batch, count, _ = sites.shape
-    side = max(math.isqrt(height * width // count), 4)
+    side = min(max(math.isqrt(height * width // count), 4), 32)
     rows, columns = triton.cdiv(height, side), triton.cdiv(width, side)
     bucket = sites[..., 0].long() // side * columns + sites[..., 1] // side  # (B, N)
     members = bucket.argsort(dim=1, stable=True).int()

@@ -1,0 +1,112 @@
+"""Each stage of a model timed on one batch, and timm's ViT of the same size beside it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spit.bench.timing import median_ms, peak_gib
+from spit.registry import create_model
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What to measure."""
+
+    model: str
+    size: int
+    batch: int
+    precision: str
+    device: torch.device
+    compiled: bool = True
+    training: bool = True
+    peer: bool = True
+    rounds: int = 20
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The precision, as a context; weights stay float32 in it."""
+        return torch.autocast(self.device.type, DTYPES[self.precision], enabled=self.precision != "fp32")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure."""
+
+    stage: str
+    model: str
+    ms_per_image: float
+    images_per_second: float
+    peak_gib: float | None = None
+    tokens: float | None = None
+
+
+def measure_stages(setup: Setup, images: Tensor) -> Iterator[Row]:
+    """Tokenizer, features, inference and training, one after another.
+
+    Shape:
+        images ``(B, 3, H, W)`` uint8 on the device.
+    """
+    model = create_model(setup.model, drop_path=DROP_PATH).to(setup.device)
+    tokenize, extract = model.tokenizer, model.extractor
+    partition = tokenize(images)
+    tokens = float(partition.counts.float().mean())
+    yield _row(setup, "tokenizer", setup.model, lambda: tokenize(images), tokens)
+    yield _row(setup, "features", setup.model, lambda: extract(images, partition), tokens)
+    if setup.compiled:
+        model.compile()
+    yield from _network_rows(setup, setup.model, model, images, tokens)
+    if setup.peer:
+        yield from _peer_rows(setup)
+
+
+def _peer_rows(setup: Setup) -> Iterator[Row]:
+    try:
+        import timm
+    except ImportError:
+        return
+    size = setup.model.split("_")[1]
+    name = f"vit_{size}_patch16_224"
+    peer = timm.create_model(name, img_size=setup.size, init_values=1e-5, drop_path_rate=DROP_PATH)
+    peer = peer.to(setup.device)
+    if setup.compiled:
+        peer.compile()
+    # Its input is what its data loader would give: normalised floats. Their values do not change its speed.
+    images = torch.randn(setup.batch, 3, setup.size, setup.size, device=setup.device)
+    images = images.to(DTYPES[setup.precision])
+    yield from _network_rows(setup, f"timm {timm.__version__} {name}", peer, images, (setup.size // 16) ** 2)
+
+
+def _network_rows(setup: Setup, name: str, network: nn.Module, images: Tensor, tokens: float) -> Iterator[Row]:
+    def infer() -> None:
+        with torch.inference_mode(), setup.autocast():
+            network(images)
+
+    network.eval()
+    yield _row(setup, "inference", name, infer, tokens)
+    if not setup.training:
+        return
+    network.train()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=setup.device.type == "cuda")
+    classes = torch.randint(0, 1000, (len(images),), device=setup.device)
+
+    def train() -> None:
+        with setup.autocast():
+            loss = F.cross_entropy(network(images), classes)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    yield _row(setup, "training", name, train, tokens)
+
+
+def _row(setup: Setup, stage: str, name: str, function: Callable[[], Any], tokens: float) -> Row:
+    milliseconds = median_ms(function, setup.device, setup.rounds, warm_up=5)
+    return Row(stage, name, milliseconds / setup.batch, 1000 * setup.batch / milliseconds,
+               peak_gib(function, setup.device), tokens)

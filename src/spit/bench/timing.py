@@ -1,0 +1,38 @@
+"""Medians of repeated calls, timed by device events on CUDA and by the clock elsewhere."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+
+
+def median_ms(function: Callable[[], Any], device: torch.device, rounds: int = 20, warm_up: int = 3) -> float:
+    """Milliseconds of one call: the median of ``rounds`` after ``warm_up`` calls that are not counted."""
+    for _ in range(warm_up):
+        function()
+    return median(_once(function, device) for _ in range(rounds))
+
+
+def peak_gib(function: Callable[[], Any], device: torch.device) -> float | None:
+    """The most memory that tensors took while the function ran; None where torch does not tell."""
+    if device.type != "cuda":
+        return None
+    torch.cuda.reset_peak_memory_stats(device)
+    function()
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) / 2**30
+
+
+def _once(function: Callable[[], Any], device: torch.device) -> float:
+    if device.type != "cuda":
+        start = time.perf_counter()
+        function()
+        return 1000 * (time.perf_counter() - start)
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    function()
+    end.record()
+    torch.cuda.synchronize(device)
+    return float(begin.elapsed_time(end))

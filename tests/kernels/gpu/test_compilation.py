@@ -1,0 +1,79 @@
+"""Every kernel compiles for NVIDIA and AMD, for the sizes that Triton specialises, on a machine without either.
+
+The interpreter takes Python as it comes; the compiler does not. It turns an argument that is 1 into a
+constant, and one that 16 divides into a promise, so a 1 × 1 image is another program than a 16 × 16 one.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import sys
+from math import inf
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.jit import JITFunction
+
+from spit.kernels import Rules, gpu
+
+
+class Driver:
+    '''One device that compiles and never runs.'''
+
+    def __init__(self, target):
+        self.get_current_target = lambda: target
+        self.get_current_device = lambda: 0
+        self.get_current_stream = lambda device: 0
+
+
+driver, size = sys.argv[1], int(sys.argv[2])
+target = GPUTarget("cuda", 90, 32) if driver == "cuda" else GPUTarget("hip", "gfx942", 64)
+triton.runtime.driver.set_active(Driver(target))
+JITFunction.__getitem__ = lambda self, grid: lambda *args, **options: kernels.add(
+    (self.__name__, self.warmup(*args, grid=grid, **options).hash))
+kernels = set()
+
+features = torch.zeros(1, 3, size, size, dtype=torch.int16)
+gpu.superpixel_labels(features, Rules(levels=4))
+gpu.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
+gpu.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
+gpu.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
+images, labels, offsets = torch.zeros(1, 3, size, size), features[:, 0].int(), torch.tensor([0, 1])
+boxes = torch.tensor([[0, 0, size, size]]).int()
+gpu.look_up(images.byte(), torch.zeros(3, 256))
+gpu.look_up(images[:, :1].byte(), torch.zeros(1, 256, dtype=torch.int16))
+gpu.scharr(images)
+gpu.scharr(images[:, :1].byte())
+gpu.region_sizes(labels, offsets)
+gpu.region_boxes(labels, offsets)
+gpu.color_patches(images.requires_grad_(), labels, offsets, boxes, 16).sum().backward()
+gpu.color_patches(images[:, :1], labels, offsets, boxes, 1)
+for sigma in (0.0, 0.025):
+    gpu.position_histogram(labels, offsets, 16, sigma, boxes)
+    gpu.gradient_histogram(images[:, :2].detach(), labels, offsets, 16, sigma, boxes)
+voronoi = sys.modules["spit.kernels.gpu.voronoi"]
+voronoi._settle = lambda sites, labels: labels  # nothing ran: there is nothing to repair
+gpu.nearest_sites(torch.zeros(1, 1, 2, dtype=torch.int32), size, size)
+print(*sorted({name for name, _ in kernels}))
+"""
+
+KERNELS = {
+    "_boxes", "_choose", "_color_patches", "_compose", "_diffuse", "_find_roots", "_gradient_histogram", "_link_pixels",
+    "_look_up", "_nearest", "_number_roots", "_pixel_points", "_position_histogram", "_region_points", "_scharr",
+    "_sizes", "_sum_pixels", "_sum_regions", "_walk_list", "_walk_pixels",
+}
+
+
+@pytest.mark.parametrize(("driver", "size"), [("cuda", 1), ("hip", 16)])  # ("cuda", 16) is what every GPU test runs
+def test_every_kernel_compiles(driver: str, size: int, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    ended = subprocess.run([sys.executable, "-c", SCRIPT, driver, str(size)], capture_output=True, text=True,
+                           env=environment | {"TRITON_CACHE_DIR": str(tmp_path)}, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert set(ended.stdout.split()) == KERNELS

@@ -1,0 +1,103 @@
+"""What only a GPU can show: numba's labels at true sizes, recordings, and that nothing waits."""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from math import inf
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor
+
+from spit.kernels import SCALE, Rules, cpu
+from spit.tokenizers.preprocess import superpixel_features
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+
+RULES = [
+    Rules(),
+    Rules(levels=6, loop_clip=inf, compactness=0.1),
+    Rules(levels=3, similarity="euclidean", loop_clip=None, merge_threshold=0.05, max_tokens=60),
+]
+
+
+@pytest.fixture
+def superpixels() -> Iterator[ModuleType]:
+    """The module, with no recordings from before."""
+    replay = import_module("spit.kernels.gpu.replay")
+    replay._recordings.clear()
+    replay._seen.clear()
+    yield import_module("spit.kernels.gpu.superpixels")
+    replay._recordings.clear()
+    replay._seen.clear()
+
+
+@pytest.fixture(scope="module")
+def features(photo: Callable[[str, int], Tensor]) -> Tensor:
+    images = [photo(name, 200)[:, :170] for name in ("astronaut", "coffee", "chelsea", "rocket")]
+    return superpixel_features(torch.stack(images), "paper")
+
+
+def assert_same(got: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> None:
+    assert torch.equal(got[0].cpu(), expected[0])
+    assert torch.equal(got[1].cpu(), expected[1])
+
+
+@pytest.mark.parametrize("rules", RULES, ids=repr)
+@pytest.mark.parametrize("packed", [True, False])
+def test_labels_are_those_of_the_cpu(
+    superpixels: ModuleType, features: Tensor, rules: Rules, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(superpixels, "SMALL", 0)  # nothing is recorded
+    if not packed:
+        monkeypatch.setattr(superpixels, "PACKABLE", 1)
+    assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 1, 1), (2, 1, 1, 30), (2, 5, 30, 1), (1, 2, 2, 2), (3, 4, 16, 16)])
+@pytest.mark.parametrize("rules", RULES, ids=repr)
+def test_sizes_for_which_triton_compiles_something_of_their_own(
+    superpixels: ModuleType, shape: tuple[int, ...], rules: Rules
+) -> None:
+    """It treats the numbers 1 and multiples of 16 apart, which the interpreter does not."""
+    features = torch.randint(-SCALE, SCALE + 1, shape, dtype=torch.int16, generator=torch.Generator().manual_seed(0))
+    assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
+
+
+def test_a_replay_answers_as_a_plain_run(superpixels: ModuleType, features: Tensor) -> None:
+    replay = import_module("spit.kernels.gpu.replay")
+    expected = [cpu.superpixel_labels(image[None], Rules()) for image in features]
+    answers = []
+    for _ in range(3):
+        for image in features:
+            answers.append(superpixels.superpixel_labels(image[None].cuda(), Rules()))
+    assert len(replay._recordings) == 1
+    for got, index in zip(answers, [*range(len(features))] * 3, strict=True):  # read last: none was written over
+        assert_same(got, expected[index])
+
+
+def test_few_recordings_are_kept(superpixels: ModuleType, features: Tensor) -> None:
+    replay = import_module("spit.kernels.gpu.replay")
+    for width in range(20, 20 + replay.KEPT + 3):
+        image = features[:1, :, :16, :width].cuda()
+        expected = cpu.superpixel_labels(image.cpu(), Rules(levels=2))
+        for _ in range(replay.SEEN_BEFORE + 2):
+            assert_same(superpixels.superpixel_labels(image, Rules(levels=2)), expected)
+    assert len(replay._recordings) == replay.KEPT
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules(levels=6, compactness=0.2, loop_clip=None)], ids=repr)
+def test_no_level_waits_for_the_device(
+    superpixels: ModuleType, features: Tensor, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contract 5."""
+    monkeypatch.setattr(superpixels, "SMALL", 0)
+    batch = features.cuda().repeat(16, 1, 1, 1)
+    superpixels.superpixel_labels(batch, rules)  # compiles
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        labels, _ = superpixels.superpixel_labels(batch, rules)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(labels[-4:].cpu(), cpu.superpixel_labels(features, rules)[0])

@@ -1,0 +1,179 @@
+"""φ in Triton against the reference; float32 sums differ from float64 ones by less than 1e-6."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spit.kernels import reference
+
+MAPS = [(1, 1, 1, 1), (2, 1, 9, 3), (2, 9, 1, 2), (2, 13, 8, 3), (1, 20, 37, 2)]  # B, H, W, regions
+HISTOGRAMS = [  # B, H, W, regions; bins; sigma
+    ((1, 1, 1, 1), 16, 0.025),
+    ((2, 1, 9, 3), 16, 0.0),
+    ((2, 9, 1, 2), 5, 0.1),
+    ((2, 13, 8, 3), 16, 0.001),
+    ((2, 13, 8, 3), 16, 0.025),
+    ((2, 13, 8, 3), 5, 0.0),
+    ((1, 20, 37, 2), 16, 2.0),
+    ((1, 20, 37, 2), 7, 0.0),
+    ((1, 20, 37, 2), 17, 0.05),
+]
+
+
+def random_maps(batch: int, height: int, width: int, regions: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels (regions scattered, not connected), offsets and tight boxes."""
+    rng = np.random.default_rng(regions)
+    labels, counts = [], []
+    for _ in range(batch):
+        names, dense = np.unique(rng.integers(0, regions, (height, width)), return_inverse=True)
+        labels.append(dense.reshape(height, width))
+        counts.append(len(names))
+    offsets = torch.tensor(np.concatenate([[0], np.cumsum(counts)]))
+    maps = torch.tensor(np.stack(labels)).int()
+    return maps, offsets, reference.region_boxes(maps, offsets)
+
+
+def images_of(labels: Tensor, channels: int = 3) -> Tensor:
+    return torch.rand(len(labels), channels, *labels.shape[1:], generator=torch.Generator().manual_seed(1)) * 2 - 1
+
+
+def close(got: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
+
+
+class TestColorPatches:
+    @pytest.mark.parametrize(("case", "resolution", "channels"), [
+        (MAPS[0], 16, 3), (MAPS[1], 3, 1), (MAPS[2], 16, 4), (MAPS[3], 1, 2), (MAPS[3], 16, 3), (MAPS[4], 16, 3),
+        (MAPS[4], 23, 5),  # 23²: two blocks
+    ])
+    def test_parity(self, gpu: Any, case: tuple[int, ...], resolution: int, channels: int) -> None:
+        labels, offsets, boxes = random_maps(*case)
+        images = images_of(labels, channels)
+        got = gpu.color_patches(images, labels, offsets, boxes, resolution)
+        assert got.shape == (len(boxes), channels, resolution, resolution)
+        close(got, reference.color_patches(images, labels, offsets, boxes, resolution))
+
+    @pytest.mark.parametrize("resolution", [4, 5])
+    def test_boxes_beyond_the_image_are_padded_with_zeros(self, gpu: Any, resolution: int) -> None:
+        labels, offsets, _ = random_maps(1, 3, 5, 2)
+        images, boxes = images_of(labels) + 3, torch.tensor([[-2, -1, 4, 7], [1, 2, 6, 6]]).int()
+        got = gpu.color_patches(images, labels, offsets, boxes, resolution)
+        close(got, reference.color_patches(images, labels, offsets, boxes, resolution))
+        assert (got[0, :, 0, 0] == 0).all()
+
+    def test_copies_a_box_of_the_same_size_bit_for_bit(self, gpu: Any) -> None:
+        labels = torch.zeros(1, 7, 7, dtype=torch.int32)
+        images, boxes = images_of(labels), torch.tensor([[0, 0, 7, 7]]).int()
+        assert torch.equal(gpu.color_patches(images, labels, torch.tensor([0, 1]), boxes, 7), images)
+
+    @pytest.mark.parametrize(("case", "resolution"), [*((case, 7) for case in MAPS), (MAPS[3], 2), (MAPS[4], 23)])
+    def test_gradients(self, gpu: Any, case: tuple[int, ...], resolution: int) -> None:
+        labels, offsets, boxes = random_maps(*case)
+        images = images_of(labels).requires_grad_()
+        weights = torch.randn(len(boxes), 3, resolution, resolution, generator=torch.Generator().manual_seed(2))
+        gradients = [torch.autograd.grad((backend.color_patches(images, labels, offsets, boxes, resolution) * weights
+                                          ).sum(), images)[0] for backend in (gpu, reference)]
+        torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)  # a pixel gathers up to (2K/side)² terms
+
+    def test_gradients_of_boxes_beyond_the_image(self, gpu: Any) -> None:
+        labels, offsets, _ = random_maps(1, 3, 5, 2)
+        images, boxes = images_of(labels).requires_grad_(), torch.tensor([[-2, -1, 4, 7], [1, 2, 6, 6]]).int()
+        gradients = [torch.autograd.grad(backend.color_patches(images, labels, offsets, boxes, 4).square().sum(),
+                                         images)[0] for backend in (gpu, reference)]
+        torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
+
+    def test_a_strided_gradient(self, gpu: Any) -> None:
+        labels, offsets, boxes = random_maps(1, 6, 5, 2)
+        images = images_of(labels).requires_grad_()
+        gradients = [torch.autograd.grad(backend.color_patches(images, labels, offsets, boxes, 3).mT[..., 1:].sum(),
+                                         images)[0] for backend in (gpu, reference)]
+        torch.testing.assert_close(*gradients, atol=1e-6, rtol=0)
+
+    def test_a_second_derivative_is_refused(self, gpu: Any) -> None:
+        labels, offsets, boxes = random_maps(1, 4, 4, 2)
+        images = images_of(labels).requires_grad_()
+        patches = gpu.color_patches(images, labels, offsets, boxes, 3)
+        gradient, = torch.autograd.grad(patches.square().sum(), images, create_graph=True)
+        with pytest.raises(RuntimeError, match="once_differentiable"):
+            gradient.sum().backward()
+
+
+class TestPositionHistogram:
+    @pytest.mark.parametrize(("case", "bins", "sigma"), HISTOGRAMS)
+    def test_parity(self, gpu: Any, case: tuple[int, ...], bins: int, sigma: float) -> None:
+        labels, offsets, boxes = random_maps(*case)
+        got = gpu.position_histogram(labels, offsets, bins, sigma, boxes)
+        assert (got.shape, got.dtype) == ((len(boxes), bins * bins), torch.float32)
+        close(got, reference.position_histogram(labels, offsets, bins, sigma))
+
+    def test_boxes_are_found_where_not_given_and_may_be_wider(self, gpu: Any) -> None:
+        labels, offsets, boxes = random_maps(2, 9, 7, 3)
+        expected = reference.position_histogram(labels, offsets, 8, 0.1)
+        wider = boxes + torch.tensor([-20, -3, 40, 3])
+        close(gpu.position_histogram(labels, offsets, 8, 0.1), expected)
+        close(gpu.position_histogram(labels, offsets, 8, 0.1, wider.int()), expected)
+
+
+class TestGradientHistogram:
+    @pytest.mark.parametrize(("case", "bins", "sigma"), HISTOGRAMS)
+    def test_parity(self, gpu: Any, case: tuple[int, ...], bins: int, sigma: float) -> None:
+        labels, offsets, boxes = random_maps(*case)
+        gradients = images_of(labels, 2)
+        got = gpu.gradient_histogram(gradients, labels, offsets, bins, sigma, boxes)
+        assert (got.shape, got.dtype) == ((len(boxes), bins * bins), torch.float32)
+        close(got, reference.gradient_histogram(gradients, labels, offsets, bins, sigma))
+
+    def test_ends_of_the_range_belong_to_the_last_cells(self, gpu: Any) -> None:
+        labels, offsets, boxes = random_maps(1, 1, 3, 1)
+        gradients = torch.tensor([[[-1.0, 0.0, 1.0]], [[1.0, 0.0, -1.0]]])[None]
+        got = gpu.gradient_histogram(gradients, labels, offsets, 4, 0.0, boxes).view(4, 4)
+        assert got.nonzero().tolist() == [[0, 3], [2, 2], [3, 0]]
+
+    def test_boxes_are_found_where_not_given_and_may_be_wider(self, gpu: Any) -> None:
+        labels, offsets, boxes = random_maps(2, 9, 7, 3)
+        gradients = images_of(labels, 2)
+        expected = reference.gradient_histogram(gradients, labels, offsets, 8, 0.1)
+        wider = boxes + torch.tensor([-20, -3, 40, 3])
+        close(gpu.gradient_histogram(gradients, labels, offsets, 8, 0.1), expected)
+        close(gpu.gradient_histogram(gradients, labels, offsets, 8, 0.1, wider.int()), expected)
+
+
+class TestScharr:
+    @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 2, 1, 7), (2, 4, 7, 1), (2, 5, 2, 2), (2, 3, 23, 24)])
+    @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+    def test_parity(self, gpu: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        images = torch.rand(shape, generator=torch.Generator().manual_seed(3))
+        images = (images * 255).to(torch.uint8) if dtype == torch.uint8 else images
+        got = gpu.scharr(images)
+        assert (got.shape, got.dtype) == ((shape[0], 2, *shape[2:]), torch.float32)
+        close(got, reference.scharr(images))
+        close(gpu.scharr(images.mT), reference.scharr(images.mT))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_many_blocks(gpu: Any) -> None:
+    labels, offsets, boxes = random_maps(2, 7, 9, 3)
+    images = images_of(labels)
+    close(gpu.scharr((images + 1) / 2), reference.scharr((images + 1) / 2))
+    close(gpu.color_patches(images, labels, offsets, boxes, 7),
+          reference.color_patches(images, labels, offsets, boxes, 7))
+
+
+def test_inputs_are_never_modified(gpu: Any) -> None:
+    labels, offsets, boxes = random_maps(2, 6, 5, 3)
+    images = images_of(labels)
+    given: tuple[Tensor, ...] = (images, labels, offsets, boxes)
+    before = [tensor.clone() for tensor in given]
+    calls: list[Callable[[], object]] = [
+        lambda: gpu.color_patches(images, labels, offsets, boxes, 4),
+        lambda: gpu.position_histogram(labels, offsets, 4, 0.1, boxes),
+        lambda: gpu.gradient_histogram(images[:, :2], labels, offsets, 4, 0.1, boxes),
+        lambda: gpu.scharr(images),
+    ]
+    for call in calls:
+        call()
+        assert all(map(torch.equal, given, before))

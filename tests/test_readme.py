@@ -1,0 +1,61 @@
+"""Every snippet of the README runs as it is written, in a folder that holds the files it names."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from PIL import Image
+from skimage import data
+
+from spit.cli import main
+from test_interop import vit
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+SNIPPETS = dict(re.findall(r"\n## (Tokens|Models|Training)\n.*?```python\n(.*?)```", README, re.DOTALL))
+COMMANDS = re.findall(r"^spit (?:demo|tokenize|classify)\b.*$", README, re.MULTILINE)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A photo, a folder of photos, and a small ViT under the name of DeiT-Tiny's file."""
+    monkeypatch.chdir(tmp_path)
+    photo = Image.fromarray(data.chelsea()).resize((113, 75))
+    photo.save("photo.jpg")
+    Path("photos").mkdir()
+    photo.crop((0, 0, 60, 50)).save("photos/other.png")
+    safetensors.torch.save_file(vit(patch=16, grid=14, classes=9), "deit_tiny_patch16_224.safetensors")
+    return tmp_path
+
+
+def test_all_are_found() -> None:
+    assert list(SNIPPETS) == ["Tokens", "Models", "Training"]
+    assert README.count("```python") == len(SNIPPETS)
+    assert [command.split()[1] for command in COMMANDS] == ["demo", "tokenize", "classify"]
+
+
+@pytest.mark.parametrize("name", ["Tokens", "Models", "Training"])
+def test_snippet(name: str, files: Path) -> None:
+    torch.manual_seed(0)
+    names: dict[str, object] = {}
+    exec(compile(SNIPPETS[name], f"README.md, {name}", "exec"), names)
+    if name == "Training":
+        assert torch.isfinite(names["loss"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command(command: str, files: Path) -> None:
+    assert main(shlex.split(command, comments=True)[1:]) == 0
+
+
+def test_make_clean_works_in_a_plain_clone(tmp_path: Path) -> None:
+    """Git keeps no empty folders: what the recipe names must be there."""
+    (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
+    for name in ("src", "tests", "benchmarks"):
+        (tmp_path / name / "__pycache__").mkdir(parents=True)
+    subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
+    assert not list(tmp_path.rglob("__pycache__"))
