@@ -308,7 +308,6 @@ class TestCompile:
             for got, expected in zip(output.attention[layer], maps, strict=True):
                 torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
 
-    @pytest.mark.xfail(strict=True, reason="the plain pass that records draws random numbers before the compiled one")
     def test_record_leaves_the_logits_as_they_are_in_training(self, counter):
         model = tiny(drop_path=0.5).train()
         model.compile(backend=counter)

@@ -123,7 +123,10 @@ class SpitModel(nn.Module):
         return self.forward(images, record=()).class_token
 
     def compile(self, **options: Any) -> None:
-        """Compile γ, f and h in place; τ and φ are kernels already.
+        """Compile the network in place.
+
+        What is compiled is f, where the time goes: τ and φ are kernels already, and γ and h are one matrix
+        product each, with nothing to fuse.
 
         The ragged number of tokens is dynamic, so that batches do not compile again. Recording still
         leaves the logits as they are; what is recorded comes from a second, plain pass.

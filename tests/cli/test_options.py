@@ -69,8 +69,9 @@ def test_devices() -> None:
         choose_device("tpu")
 
 
-@pytest.mark.parametrize(("there", "told"), [(False, "no CUDA device"), (True, "kernels for the CPU alone")])
-def test_cuda_is_refused_with_the_reason(there: bool, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    with pytest.raises(ValueError, match=told):
+def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert (choose_device("cuda:0"), choose_device("auto")) == ("cuda:0", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no CUDA device"):
         choose_device("cuda:0")

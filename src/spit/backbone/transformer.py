@@ -51,8 +51,10 @@ class Transformer(nn.Module):
         spans = Spans.of(tokens)
         if self.compiled is None:
             return tokens.replace(self.run_blocks(tokens.values, spans, recorder))
-        if recorder is not None:  # beside the compiled pass, whose answer stays as it is
-            self.run_blocks(tokens.values, spans, recorder)
+        if recorder is not None:  # beside the compiled pass, whose answer and random numbers stay as they are
+            devices = [tokens.values.device] if tokens.values.is_cuda else []
+            with torch.random.fork_rng(devices):
+                self.run_blocks(tokens.values, spans, recorder)
         for rows in (tokens.values, spans.image_of):
             torch._dynamo.maybe_mark_dynamic(rows, 0)
         return tokens.replace(self.compiled(tokens.values, spans))

@@ -16,10 +16,17 @@ import sys
 from math import inf
 
 import torch
+
+driver, size = sys.argv[1], int(sys.argv[2])
+if driver == "hip":
+    torch.version.hip = "6.4"  # what torch's build for AMD says
+
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
+if sys.argv[1] == "hip":
+    torch.version.hip = "7.0"  # as ROCm's torch says
 from spit.kernels import Rules, gpu
 
 
@@ -32,7 +39,6 @@ class Driver:
         self.get_current_stream = lambda device: 0
 
 
-driver, size = sys.argv[1], int(sys.argv[2])
 target = GPUTarget("cuda", 90, 32) if driver == "cuda" else GPUTarget("hip", "gfx942", 64)
 triton.runtime.driver.set_active(Driver(target))
 JITFunction.__getitem__ = lambda self, grid: lambda *args, **options: kernels.add(

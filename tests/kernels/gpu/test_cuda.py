@@ -76,14 +76,17 @@ def test_a_replay_answers_as_a_plain_run(superpixels: ModuleType, features: Tens
         assert_same(got, expected[index])
 
 
-def test_few_recordings_are_kept(superpixels: ModuleType, features: Tensor) -> None:
+def test_recordings_hold_so_much_and_no_more(
+    superpixels: ModuleType, features: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replay = import_module("spit.kernels.gpu.replay")
-    for width in range(20, 20 + replay.KEPT + 3):
+    monkeypatch.setattr(replay, "HELD", 4000)
+    for width in (20, 21, 22, 23, 24, 20):  # of 960 to 1152 features
         image = features[:1, :, :16, :width].cuda()
         expected = cpu.superpixel_labels(image.cpu(), Rules(levels=2))
         for _ in range(replay.SEEN_BEFORE + 2):
             assert_same(superpixels.superpixel_labels(image, Rules(levels=2)), expected)
-    assert len(replay._recordings) == replay.KEPT
+    assert [shape[-1] for shape, _, _ in replay._recordings] == [23, 24, 20]
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(levels=6, compactness=0.2, loop_clip=None)], ids=repr)

@@ -57,11 +57,10 @@ def test_compose(
     rng = np.random.default_rng(0)
     levels = [*counts, counts[-1]]
     offsets = [offsets_of(torch.tensor(level)) for level in levels]
-    parents = [
-        torch.from_numpy(np.concatenate([rng.integers(0, upper, lower) for lower, upper in zip(below, above, strict=True)]))
-        for below, above in pairwise(levels)
-    ]
-    parents = [level.int() for level in parents]
+    parents = []
+    for below, above in pairwise(levels):
+        images = [rng.integers(0, upper, lower) for lower, upper in zip(below, above, strict=True)]
+        parents.append(torch.from_numpy(np.concatenate(images)).int())
     before = [level.clone() for level in parents]
     got = gpu.compose(parents, offsets)
     assert got.dtype == torch.int32

@@ -3,7 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,6 +33,7 @@ def replay(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "_seen", Counter())
     monkeypatch.setattr(module, "_Recording", FakeRecording)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
     FakeRecording.made = 0
     return module
 
@@ -60,14 +61,21 @@ def test_sizes_and_rules_have_recordings_of_their_own(replay: ModuleType) -> Non
     assert FakeRecording.made == len(replay._recordings) == 4
 
 
-def test_the_least_used_recordings_go(replay: ModuleType) -> None:
-    sizes = range(1, replay.KEPT + 3)
-    for size in sizes:
+def test_recordings_not_used_for_longest_make_room(replay: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "HELD", 10)
+
+    def held_after(size: int) -> list[int]:
         for _ in range(replay.SEEN_BEFORE + 1):
-            replay.replay(contract, image(size), Rules())
-        replay.replay(contract, image(1), Rules())  # this one is used all the time
-    kept = [shape[-1] for shape, _, _ in replay._recordings]
-    assert sorted(kept) == [1, *sizes[-replay.KEPT + 1 :]]
+            assert replay.replay(contract, image(size), Rules())[1] == size
+        return [shape[-1] for shape, *_ in replay._recordings]
+
+    assert held_after(3) == [3]
+    assert held_after(4) == [3, 4]
+    assert held_after(3) == [4, 3]
+    assert held_after(5) == [3, 5]
+    assert held_after(2) == [3, 5, 2]
+    assert held_after(99) == [99]  # larger than all the room, and alone
+    assert held_after(1) == [1]
 
 
 def test_nothing_is_recorded_inside_another_recording(replay: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

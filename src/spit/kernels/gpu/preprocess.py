@@ -20,7 +20,10 @@ def look_up(images: Tensor, table: Tensor) -> Tensor:
 
 
 def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
-    """See :func:`spit.kernels.reference.diffuse`."""
+    """See :func:`spit.kernels.reference.diffuse`.
+
+    The flux must be odd in Δ and 0 where |Δ| is a quarter of the range or more, as that of App. B is.
+    """
     batch, channels, height, width = features.shape
     source, target = features.contiguous(), torch.empty_like(features, memory_format=torch.contiguous_format)
     spare = torch.empty_like(target) if steps > 1 else target

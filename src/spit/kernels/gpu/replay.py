@@ -19,14 +19,14 @@ HELD = 2**25  # features that recordings may be for, all together: each holds it
 
 
 Contract = Callable[[Tensor, Rules], tuple[Tensor, Tensor]]
-Key = tuple[torch.Size, torch.device, Rules]
+Key = tuple[torch.Size, torch.device, int, Rules]  # the number is the stream's: a recording serves one
 
 
 class _Recording:
     def __init__(self, contract: Contract, features: Tensor, rules: Rules) -> None:
         self.features = features.clone()
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.labels, self.counts = contract(self.features, rules)
 
     def __call__(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,6 +35,8 @@ class _Recording:
         return self.labels.clone(), self.counts.clone()
 
 
+REMEMBERED = 1024  # sizes that are counted
+
 _recordings: OrderedDict[Key, _Recording] = OrderedDict()
 _seen: Counter[Key] = Counter()
 _lock = Lock()
@@ -42,14 +44,17 @@ _lock = Lock()
 
 def replay(contract: Contract, features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     """What ``contract`` answers, by a recording once the size has been seen before."""
-    key = (features.shape, features.device, rules)
+    key = (features.shape, features.device, torch.cuda.current_stream(features.device).cuda_stream, rules)
     with _lock:
         if key not in _recordings:
+            if len(_seen) >= REMEMBERED:
+                _seen.clear()
             _seen[key] += 1
             if _seen[key] <= SEEN_BEFORE or torch.cuda.is_current_stream_capturing():
                 return contract(features, rules)
-            while _recordings and features.numel() + sum(shape.numel() for shape, _, _ in _recordings) > HELD:
-                _recordings.popitem(last=False)  # the one not used for longest
+            while _recordings and features.numel() + sum(shape.numel() for shape, *_ in _recordings) > HELD:
+                forgotten, _ = _recordings.popitem(last=False)  # the one not used for longest
+                _seen[forgotten] = 0
             _recordings[key] = _Recording(contract, features, rules)
         _recordings.move_to_end(key)
         return _recordings[key](features)

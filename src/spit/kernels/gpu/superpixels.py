@@ -69,6 +69,9 @@ class _Graph:
         self.features, self.rules = features, rules
         self.batch, self.channels, self.height, self.width = features.shape
         self.pixels = self.height * self.width
+        if self.batch * self.pixels >= 2**31:
+            raise ValueError(f"a batch of {self.batch} images of {self.height}×{self.width} has too many pixels for "
+                             "32-bit numbers; split it")
         # A pixel that has neighbours joins one, so no later level has more than half as many regions.
         self.capacity = self.batch * (self.pixels // 2 + 1)
         self.packed = self.pixels < PACKABLE
