@@ -86,7 +86,7 @@ def test_recordings_hold_so_much_and_no_more(
         expected = cpu.superpixel_labels(image.cpu(), Rules(levels=2))
         for _ in range(replay.SEEN_BEFORE + 2):
             assert_same(superpixels.superpixel_labels(image, Rules(levels=2)), expected)
-    assert [shape[-1] for shape, _, _ in replay._recordings] == [23, 24, 20]
+    assert [shape[-1] for shape, *_ in replay._recordings] == [23, 24, 20]
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(levels=6, compactness=0.2, loop_clip=None)], ids=repr)
