@@ -20,10 +20,13 @@ Batch = Annotated[int | None, typer.Option("--batch", min=1, show_default=False,
 Precision = Annotated[str | None, typer.Option(
     "--precision", metavar="fp32|bf16|fp16", show_default=False,
     help="Of the transformer; bf16 on a GPU, fp32 on a CPU unless told. Tokens are always exact.")]
-Compiled = Annotated[bool, typer.Option("--compile/--no-compile", help="torch.compile, for timm's model as well.")]
+Compiled = Annotated[bool | None, typer.Option(
+    "--compile/--no-compile", show_default=False,
+    help="torch.compile, for timm's model as well; on a GPU unless told.")]
 Training = Annotated[bool, typer.Option("--training/--no-training", help="Time training steps too.")]
 Peer = Annotated[bool, typer.Option("--peer/--no-peer", help="timm's ViT of the same size in the same run.")]
-Rounds = Annotated[int, typer.Option("--rounds", min=1, help="Figures are medians of this many calls.")]
+Rounds = Annotated[int | None, typer.Option(
+    "--rounds", min=1, show_default=False, help="Figures are medians of this many calls; 20 on a GPU, 5 on a CPU.")]
 Photos = Annotated[Path | None, typer.Option("--images", metavar="FOLDER", show_default=False,
                                              help="Photos to measure on; scikit-image's samples unless told.")]
 CheckFolder = Annotated[bool, typer.Option(
@@ -34,7 +37,7 @@ Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="
 
 
 def bench(model: ModelName = "spit_tiny_16", size: Size = 224, batch: Batch = None, precision: Precision = None,
-          compiled: Compiled = True, training: Training = True, peer: Peer = True, rounds: Rounds = 20,
+          compiled: Compiled = None, training: Training = True, peer: Peer = True, rounds: Rounds = None,
           images: Photos = None, check: CheckFolder = False, scaling: Scaling = False,
           output: Output = Path("spit-output"), device: Device = "auto", as_json: AsJson = False) -> int:
     """Time tokenizer, features, inference and training, beside timm's ViT where timm is installed.
@@ -58,7 +61,7 @@ def bench(model: ModelName = "spit_tiny_16", size: Size = 224, batch: Batch = No
 
 
 def _stages(paths: list[Path], device: Any, machine: str, as_json: bool, batch: int | None, precision: str | None,
-            **options: Any) -> int:
+            compiled: bool | None, rounds: int | None, **options: Any) -> int:
     from spit.bench import Setup, measure_stages, photo_batch
     from spit.bench.stages import DTYPES
 
@@ -66,7 +69,8 @@ def _stages(paths: list[Path], device: Any, machine: str, as_json: bool, batch: 
     precision = precision or ("bf16" if gpu else "fp32")
     if precision not in DTYPES:
         raise ValueError(f"expected --precision among {', '.join(DTYPES)}, got {precision!r}")
-    setup = Setup(batch=batch or (256 if gpu else 8), precision=precision, device=device, **options)
+    setup = Setup(batch=batch or (256 if gpu else 8), precision=precision, device=device,
+                  compiled=gpu if compiled is None else compiled, rounds=rounds or (20 if gpu else 5), **options)
     with waiting("Measuring; compiling comes first"):
         photos = photo_batch(paths, setup.batch, setup.size, setup.size).to(device)
         rows = list(measure_stages(setup, photos))

@@ -64,7 +64,7 @@ for sigma in (0.0, 0.025):
     gpu.position_histogram(labels, offsets, 16, sigma, boxes)
     gpu.gradient_histogram(images[:, :2].detach(), labels, offsets, 16, sigma, boxes)
 voronoi = sys.modules["spit.kernels.gpu.voronoi"]
-voronoi._settle = lambda sites, labels: labels  # nothing ran: there is nothing to repair
+voronoi.settle = lambda sites, labels: labels  # nothing ran: there is nothing to repair
 gpu.nearest_sites(torch.zeros(1, 1, 2, dtype=torch.int32), size, size)
 print(*sorted({name for name, _ in kernels}))
 """

@@ -66,7 +66,7 @@ def test_blocks_stay_small(monkeypatch: pytest.MonkeyPatch, size: int, cells: in
             return lambda *_, SIDE, BLOCK: launched.append((grid[0], SIDE, BLOCK))
 
     monkeypatch.setattr(voronoi, "_nearest", Launch())
-    monkeypatch.setattr(voronoi, "_settle", lambda sites, labels: labels)
+    monkeypatch.setattr(voronoi, "settle", lambda sites, labels: labels)
     voronoi.nearest_sites(random_sites(1, 8, 8, 1).expand(-1, cells, -1), size, size)
     (programs, side, block), = launched
     assert block <= 4096

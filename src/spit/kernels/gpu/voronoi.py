@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from spit.kernels.reference.voronoi import settle
+
 FAR = tl.constexpr(2**31 - 1)
 
 
@@ -22,49 +24,7 @@ def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
     labels = torch.empty(batch, height, width, dtype=torch.int32, device=sites.device)
     _nearest[(rows * columns, batch)](sites.contiguous(), members, ends, labels, count, height, width, rows, columns,
                                       SIDE=side, BLOCK=triton.next_power_of_2(side * side))
-    return _settle(sites.long(), labels)
-
-
-def _settle(sites: Tensor, labels: Tensor) -> Tensor:
-    """Give what is cut off from its site to the nearest cell that touches it, layer by layer."""
-    batch, height, width = labels.shape
-    image = torch.arange(batch, device=labels.device)[:, None]
-    settled = torch.zeros_like(labels, dtype=torch.bool)
-    settled[image, sites[..., 0], sites[..., 1]] = True
-    while True:
-        grown = settled.clone()
-        for here, there in _NEIGHBORS:
-            grown[here] |= settled[there] & (labels[here] == labels[there])
-        if torch.equal(grown, settled):
-            break
-        settled = grown
-    y = torch.arange(height, device=labels.device)[:, None]
-    x = torch.arange(width, device=labels.device)
-    far = (height + width) ** 2
-    while not settled.all():
-        best = torch.full(labels.shape, far, device=labels.device)
-        choice = labels.clone()
-        for here, there in _NEIGHBORS:
-            offer = choice.clone()
-            offer[here] = labels[there]
-            place = sites[image[..., None], offer.long()]
-            distance = (y - place[..., 0]) ** 2 + (x - place[..., 1]) ** 2
-            cost = torch.full_like(best, far)
-            cost[here] = torch.where(settled[there], distance[here], far)
-            closer = (cost < best) | ((cost == best) & (offer < choice) & (cost < far))
-            best, choice = torch.where(closer, cost, best), torch.where(closer, offer, choice)
-        reached = ~settled & (best < far)
-        labels, settled = torch.where(reached, choice, labels), settled | reached
-    return labels
-
-
-_ALL, _FIRST, _LAST = slice(None), slice(None, -1), slice(1, None)
-_NEIGHBORS = (
-    ((_ALL, _LAST), (_ALL, _FIRST)),  # north
-    ((_ALL, _ALL, _LAST), (_ALL, _ALL, _FIRST)),  # west
-    ((_ALL, _ALL, _FIRST), (_ALL, _ALL, _LAST)),  # east
-    ((_ALL, _FIRST), (_ALL, _LAST)),  # south
-)
+    return settle(sites.long(), labels)
 
 
 @triton.jit

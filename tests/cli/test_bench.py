@@ -1,0 +1,47 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spit.bench import scaling
+
+Run = Callable[..., Any]
+
+
+def test_stages_as_json(spit: Run) -> None:
+    result = spit("bench", "--size", 32, "--batch", 2, "--rounds", 1, "--device", "cpu", "--no-peer", "--json")
+    assert result.code == 0
+    assert [row["stage"] for row in result.json["rows"]] == ["tokenizer", "features", "inference", "training"]
+    assert result.json["setup"]["compiled"] is False
+    assert result.json["setup"]["precision"] == "fp32"
+
+
+def test_a_table(spit: Run) -> None:
+    result = spit("bench", "--size", 32, "--batch", 1, "--rounds", 1, "--device", "cpu", "--no-peer", "--no-training")
+    assert result.code == 0
+    assert "ms/image" in result.out
+    assert "training" not in result.out
+
+
+def test_check_of_a_folder(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    photo(tmp_path / "a.png")
+    result = spit("bench", "--check", "--images", tmp_path, "--device", "cpu", "--json")
+    assert result.code == 0
+    assert result.json["exact"] is True
+    assert {check["images"] for check in result.json["checks"]} == {1}
+
+
+def test_scaling_writes_figures_and_a_picture(spit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(scaling, "SIDES", (16, 256))
+    monkeypatch.setattr(scaling, "BATCHES", (1, 2))
+    result = spit("bench", "--scaling", "-o", tmp_path / "out", "--device", "cpu", "--json")
+    assert result.code == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["scaling.json", "scaling.png"]
+
+
+def test_bad_input_is_one_line(spit: Run, tmp_path: Path) -> None:
+    assert "fp32, bf16, fp16" in spit("bench", "--precision", "int8", "--device", "cpu").error
+    assert "unknown model" in spit("bench", "--model", "spit_huge", "--device", "cpu").error
+    assert "none" in spit("bench", "--images", tmp_path / "none", "--device", "cpu").error
