@@ -70,9 +70,9 @@ print(*sorted({name for name, _ in kernels}))
 """
 
 KERNELS = {
-    "_boxes", "_choose", "_color_patches", "_compose", "_diffuse", "_find_roots", "_gradient_histogram", "_link_pixels",
-    "_look_up", "_nearest", "_number_roots", "_pixel_points", "_position_histogram", "_region_points", "_scharr",
-    "_sizes", "_sum_pixels", "_sum_regions", "_walk_list", "_walk_pixels",
+    "_boxes", "choose", "_color_patches", "_compose", "_diffuse", "_find_roots", "_gradient_histogram", "link_pixels",
+    "_look_up", "_nearest", "_number_roots", "pixel_points", "_position_histogram", "region_points", "_scharr",
+    "_sizes", "sum_pixels", "sum_regions", "walk_list", "walk_pixels",
 }
 
 
