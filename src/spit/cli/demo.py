@@ -1,7 +1,7 @@
 """``spit demo``: one picture that shows what spit does."""
 
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +34,7 @@ def demo(reading: Reading, output: OutputFolder = Path("spit-output"), image: Ow
     source = _sample() if image is None else image
     pixels = reading.load(source)
     seen = _classify(pixels, weights, image_size, place)  # first: bad weights are found before any compiling
+    pixels = pixels.to(place)
     with waiting("Tokenizing; the first run compiles the kernels, 15-30 s"):
         levels = _measure(pixels)
     with waiting("Drawing"):
@@ -70,19 +71,16 @@ def _classify(pixels: Any, weights: str | None, size: int, device: str) -> list[
 
 
 def _measure(pixels: Any) -> list[dict[str, Any]]:
-    """Regions at each level, and the shortest of a few runs up to it."""
+    """Regions at each level, and the median time of a few runs up to it."""
+    from spit.bench.timing import median_ms
     from spit.tokenizers import SuperpixelTokenizer
 
     rows = []
     for level in range(1, LEVELS + 1):
         cut = SuperpixelTokenizer(levels=level)
         regions = int(cut(pixels).counts[0])  # also compiles, before any clock runs
-        seconds = []
-        for _ in range(REPEATS):
-            start = perf_counter()
-            cut(pixels)
-            seconds.append(perf_counter() - start)
-        rows.append({"level": level, "regions": regions, "milliseconds": round(1000 * min(seconds), 2)})
+        milliseconds = median_ms(partial(cut, pixels), pixels.device, REPEATS)
+        rows.append({"level": level, "regions": regions, "milliseconds": round(milliseconds, 2)})
     return rows
 
 
