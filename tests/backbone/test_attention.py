@@ -34,6 +34,22 @@ def test_every_way_is_the_formula(way, counts, seed):
     torch.testing.assert_close(way(query, key, value, spans), expected, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+@pytest.mark.parametrize(("dtype", "way", "tolerance"), [
+    (torch.float32, "_padded", 1e-4), (torch.bfloat16, "_varlen", 3e-2), (torch.float16, "_varlen", 4e-3)])
+def test_cuda_takes_the_way_of_its_dtype(dtype, way, tolerance, monkeypatch):
+    *rows, _ = packed([40, 7, 130], heads=3, width=64)
+    tokens = Tokens(torch.empty(177, 0, device="cuda"), offsets_of(torch.tensor([40, 7, 130])).cuda())
+    spans = Spans.of(tokens)
+    expected = dense_softmax(*(x.double() for x in rows), spans)
+    taken = []
+    plain = getattr(attention, way)
+    monkeypatch.setattr(attention, way, lambda *args: taken.append(way) or plain(*args))
+    got = ragged_attention(*(x.to("cuda", dtype) for x in rows), spans)
+    assert taken == [way]
+    torch.testing.assert_close(got.double().cpu(), expected, atol=tolerance, rtol=tolerance)
+
+
 def test_dense_way_is_the_formula():
     query, key, value, spans = packed([3, 3, 3])
     expected = dense_softmax(query, key, value, spans)
