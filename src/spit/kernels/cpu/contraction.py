@@ -1,0 +1,364 @@
+"""The loops of superpixel contraction (§2.2): points, edges, choices and sums, on the regions of one image.
+
+Floats are float32 and every operation is one of + − × ÷ √ in the reference's order; numba without
+``fastmath`` neither reorders nor fuses. The loops are written without branches where the data
+decides, since a mispredicted branch costs more than the arithmetic.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from spit.kernels.cpu.threads import Array
+from spit.kernels.rules import SCALE
+
+F = np.float32
+
+
+@njit(cache=True, nogil=True)
+def link_pixels(planes: Array, cosine: bool) -> Array:
+    """Level 0: each pixel's best of four neighbours, the smallest number first among equals."""
+    channels, height, width = planes.shape
+    chosen = np.empty((height, width), np.int32)
+    here = np.empty((channels, width), np.float32)
+    below = np.empty((channels, width), np.float32)
+    # −∞ stands for the edges that the image's border cuts.
+    north = np.full(width, -np.inf, np.float32)
+    south = np.full(width, -np.inf, np.float32)
+    sides = np.full(width + 1, -np.inf, np.float32)  # west of pixel x and, one further, east of it
+    _pixel_points(planes[:, 0], cosine, below)
+    for y in range(height):
+        here, below = below, here
+        _similarities(here[:, :-1], here[:, 1:], cosine, sides[1:width])
+        if y + 1 < height:
+            _pixel_points(planes[:, y + 1], cosine, below)
+            _similarities(here, below, cosine, south)
+        else:
+            south[:] = F(-np.inf)
+        row = chosen[y]
+        for x in range(width):
+            best = north[x]
+            step = np.int32(-width)
+            if sides[x] > best:
+                best = sides[x]
+                step = np.int32(-1)
+            if sides[x + 1] > best:
+                best = sides[x + 1]
+                step = np.int32(1)
+            if south[x] > best:
+                best = south[x]
+                step = np.int32(width)
+            row[x] = np.int32(y * width + x) + step
+        north, south = south, north
+    if height * width == 1:
+        chosen[0, 0] = 0
+    return chosen.reshape(height * width)
+
+
+@njit(cache=True, nogil=True)
+def _pixel_points(row: Array, cosine: bool, out: Array) -> None:
+    """:func:`region_points` of single pixels, a row of them."""
+    channels, width = row.shape
+    lengths = np.full(width, SCALE, np.float32)
+    if cosine:
+        for x in range(width):
+            lengths[x] = F(row[0, x]) * F(row[0, x])
+        for c in range(1, channels):
+            for x in range(width):
+                lengths[x] = lengths[x] + F(row[c, x]) * F(row[c, x])
+        for x in range(width):
+            length = np.sqrt(lengths[x])
+            lengths[x] = length if length != F(0) else F(1)
+    for c in range(channels):
+        for x in range(width):
+            out[c, x] = F(row[c, x]) / lengths[x]
+
+
+@njit(cache=True, nogil=True)
+def _similarities(a: Array, b: Array, cosine: bool, out: Array) -> None:
+    """The similarity of the points a[:, i] and b[:, i]."""
+    channels, count = a.shape
+    if cosine:
+        for i in range(count):
+            out[i] = a[0, i] * b[0, i]
+        for c in range(1, channels):
+            for i in range(count):
+                out[i] = out[i] + a[c, i] * b[c, i]
+    else:
+        for i in range(count):
+            gap = a[0, i] - b[0, i]
+            out[i] = gap * gap
+        for c in range(1, channels):
+            for i in range(count):
+                gap = a[c, i] - b[c, i]
+                out[i] = out[i] + gap * gap
+        for i in range(count):
+            out[i] = -np.sqrt(out[i])
+
+
+@njit(cache=True, nogil=True)
+def components(chosen: Array) -> tuple[Array, int]:
+    """Labels and count of the forest's trees, roots numbered in their order. Writes over ``chosen``."""
+    count = len(chosen)
+    for v in range(count):
+        to = chosen[v]
+        root = (v < to) & (chosen[to] == v)
+        chosen[v] = v if root else to
+    moved = True
+    while moved:  # pointer jumping in place: only ever gets nearer to the root
+        changes = 0
+        for v in range(count):
+            to = chosen[v]
+            further = chosen[to]
+            changes |= to ^ further
+            chosen[v] = further
+        moved = changes != 0
+    labels = np.empty(count, np.int32)
+    roots = 0
+    for v in range(count):
+        labels[v] = roots
+        roots += chosen[v] == v
+    for v in range(count):
+        chosen[v] = labels[chosen[v]]
+    return chosen, roots
+
+
+@njit(cache=True, nogil=True)
+def adjacency(labels: Array) -> Array:
+    """Pairs of neighbouring regions. Runs along a shared border give one pair."""
+    height, width = labels.shape
+    edges = np.empty((2 * height * width + 1, 2), np.int32)
+    k = 0
+    for y in range(height):
+        row = labels[y]
+        above = labels[max(y - 1, 0)]
+        for x in range(width - 1):
+            u, v = row[x], row[x + 1]
+            edges[k, 0] = u
+            edges[k, 1] = v
+            repeated = (y > 0) & (above[x] == u) & (above[x + 1] == v)
+            k += (u != v) & (not repeated)
+        if y + 1 < height:
+            below = labels[y + 1]
+            last_u = last_v = -1
+            for x in range(width):
+                u, v = row[x], below[x]
+                edges[k, 0] = u
+                edges[k, 1] = v
+                k += (u != v) & ((u != last_u) | (v != last_v))
+                last_u, last_v = u, v
+    return edges[:k].copy()
+
+
+@njit(cache=True, nogil=True)
+def contract_edges(edges: Array, parents: Array) -> Array:
+    out = np.empty((len(edges) + 1, 2), np.int32)
+    k = 0
+    last_u = last_v = -1
+    for e in range(len(edges)):
+        u, v = parents[edges[e, 0]], parents[edges[e, 1]]
+        out[k, 0] = u
+        out[k, 1] = v
+        fresh = (u != v) & ((u != last_u) | (v != last_v))
+        k += fresh
+        last_u, last_v = u, v
+    return out[:k].copy()
+
+
+@njit(cache=True, nogil=True)
+def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
+    channels, height, width = planes.shape
+    sums = np.zeros((count, channels), np.int64)
+    sizes = np.zeros(count, np.int64)
+    boxes = np.empty((count, 4), np.int32)
+    boxes[:, :2] = height + width
+    boxes[:, 2:] = -1
+    for y in range(height):
+        for x in range(width):
+            v = labels[y * width + x]
+            sizes[v] += 1
+            for c in range(channels):
+                sums[v, c] += planes[c, y, x]
+            box = boxes[v]
+            box[0] = min(box[0], y)
+            box[1] = min(box[1], x)
+            box[2] = max(box[2], y)
+            box[3] = max(box[3], x)
+    return sums, sizes, boxes
+
+
+@njit(cache=True, nogil=True)
+def sum_regions(sums: Array, sizes: Array, boxes: Array, parents: Array, count: int) -> tuple[Array, Array, Array]:
+    channels = sums.shape[1]
+    new_sums = np.zeros((count, channels), np.int64)
+    new_sizes = np.zeros(count, np.int64)
+    new_boxes = np.empty((count, 4), np.int32)
+    new_boxes[:, :2] = np.iinfo(np.int32).max
+    new_boxes[:, 2:] = -1
+    for u in range(len(sizes)):
+        v = parents[u]
+        new_sizes[v] += sizes[u]
+        for c in range(channels):
+            new_sums[v, c] += sums[u, c]
+        box = new_boxes[v]
+        box[0] = min(box[0], boxes[u, 0])
+        box[1] = min(box[1], boxes[u, 1])
+        box[2] = max(box[2], boxes[u, 2])
+        box[3] = max(box[3], boxes[u, 3])
+    return new_sums, new_sizes, new_boxes
+
+
+@njit(cache=True, nogil=True)
+def region_points(sums: Array, sizes: Array, cosine: bool) -> Array:
+    """What is compared: sums at unit length for the cosine, means for the Euclidean distance."""
+    count, channels = sums.shape
+    points = np.empty((count, channels), np.float32)
+    for v in range(count):
+        length = F(sizes[v] * SCALE)
+        if cosine:
+            first = F(sums[v, 0])
+            square = first * first
+            for c in range(1, channels):
+                value = F(sums[v, c])
+                square = square + value * value
+            length = np.sqrt(square)
+            length = length if length != F(0) else F(1)
+        for c in range(channels):
+            points[v, c] = F(sums[v, c]) / length
+    return points
+
+
+@njit(cache=True, nogil=True)
+def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
+    """One weight a region; none where ``clip`` is negative (no self-loops)."""
+    count = len(sizes)
+    if clip < 0:
+        return np.empty(0, np.float32)
+    total = 0
+    squares = 0
+    for v in range(count):
+        total += sizes[v]
+        squares += sizes[v] * sizes[v]
+    mean = total / count
+    variance = squares / count - mean * mean
+    weights = np.zeros(count, np.float32)
+    if variance > 0:
+        deviation = np.sqrt(variance)
+        shifted = loop_mean * mean
+        for v in range(count):
+            weights[v] = F(min(max((sizes[v] - shifted) / deviation, -clip), clip))
+    return weights
+
+
+@njit(cache=True, nogil=True)
+def _density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
+    height = max(boxes[u, 2], boxes[v, 2]) - min(boxes[u, 0], boxes[v, 0]) + 1
+    width = max(boxes[u, 3], boxes[v, 3]) - min(boxes[u, 1], boxes[v, 1]) + 1
+    perimeter = 2 * (height + width)
+    size = sizes[u] if u == v else sizes[u] + sizes[v]
+    return F(4 * size) / F(perimeter * perimeter)
+
+
+@njit(cache=True, nogil=True)
+def link_regions(
+    edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, ratio: tuple[Any, Any], cosine: bool
+) -> tuple[Array, Array]:
+    """Each region's best neighbour and its weight."""
+    count, channels = points.shape
+    weights = np.empty(len(edges), np.float32)
+    for e in range(len(edges)):
+        u, v = edges[e, 0], edges[e, 1]
+        if cosine:
+            weight = points[u, 0] * points[v, 0]
+            for c in range(1, channels):
+                weight = weight + points[u, c] * points[v, c]
+        else:
+            gap = points[u, 0] - points[v, 0]
+            weight = gap * gap
+            for c in range(1, channels):
+                gap = points[u, c] - points[v, c]
+                weight = weight + gap * gap
+            weight = -np.sqrt(weight)
+        weights[e] = weight
+    if ratio[0] > 0:
+        for e in range(len(edges)):
+            density = _density(edges[e, 0], edges[e, 1], sizes, boxes)
+            weights[e] = ratio[0] * density + ratio[1] * weights[e]
+        for v in range(len(loops)):
+            loops[v] = ratio[0] * _density(v, v, sizes, boxes) + ratio[1] * loops[v]
+    keys = np.full(count, np.iinfo(np.int64).min, np.int64)
+    order = _ordered(weights)
+    for e in range(len(edges)):
+        u, v = np.int64(edges[e, 0]), np.int64(edges[e, 1])
+        keys[u] = max(keys[u], order[e] - v)
+        keys[v] = max(keys[v], order[e] - u)
+    order = _ordered(loops)
+    for v in range(len(loops)):
+        keys[v] = max(keys[v], order[v] - v)
+    best = np.empty(count, np.float32)
+    chosen = np.empty(count, np.int32)
+    bits = best.view(np.int32)
+    for v in range(count):
+        alone = keys[v] == np.iinfo(np.int64).min
+        high = (keys[v] + 0x7FFFFFFF) >> 32
+        chosen[v] = v if alone else (high << 32) - keys[v]
+        bits[v] = high if high >= 0 else high ^ 0x7FFFFFFF
+    return best, chosen
+
+
+@njit(cache=True, nogil=True)
+def _ordered(weights: Array) -> Array:
+    """Floats as integers of the same order, in the upper half of 64 bits; −0 becomes 0."""
+    out = np.empty(len(weights), np.int64)
+    bits = (weights + F(0)).view(np.int32)
+    for e in range(len(weights)):
+        out[e] = np.int64(bits[e] if bits[e] >= 0 else bits[e] ^ 0x7FFFFFFF) << 32
+    return out
+
+
+@njit(cache=True, nogil=True)
+def merge_below(edges: Array, means: Array, near: Any) -> Array:
+    """Union of all edges shorter than √near; a root is the smallest region of its tree."""
+    count, channels = means.shape
+    root = np.arange(count).astype(np.int32)
+    for e in range(len(edges)):
+        u, v = edges[e, 0], edges[e, 1]
+        gap = means[u, 0] - means[v, 0]
+        distance = gap * gap
+        for c in range(1, channels):
+            gap = means[u, c] - means[v, c]
+            distance = distance + gap * gap
+        if distance < near:
+            while root[u] != u:
+                root[u] = root[root[u]]
+                u = root[u]
+            while root[v] != v:
+                root[v] = root[root[v]]
+                v = root[v]
+            if u < v:
+                root[v] = u
+            else:
+                root[u] = v
+    return root
+
+
+@njit(cache=True, nogil=True)
+def keep_heaviest(weights: Array, chosen: Array, bound: int) -> Array:
+    """Cancel the lightest choices of the forest, so that ``bound`` regions stay if that many can."""
+    count = len(chosen)
+    children = np.empty(count, np.int32)
+    k = 0
+    for v in range(count):
+        to = chosen[v]
+        if v < to and chosen[to] == v:
+            chosen[v] = v
+        elif v != to:
+            children[k] = v
+            k += 1
+    children = children[:k]
+    heaviest = np.argsort(-weights[children], kind="mergesort")
+    for i in range(count - bound, k):
+        v = children[heaviest[i]]
+        chosen[v] = v
+    return chosen
