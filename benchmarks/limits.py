@@ -42,8 +42,7 @@ CASES = {
 
 
 def main() -> None:
-    args = arguments(__doc__).parse_args()
-    del args
+    arguments(__doc__).parse_args()
     print_provenance("made by this script", SEED)
     context = get_context("spawn")
     for case in CASES:

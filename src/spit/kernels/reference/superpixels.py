@@ -117,7 +117,7 @@ def _similarity(graph: _Graph, similarity: str) -> Tensor:
 
 
 def exact_sqrt(x: Tensor) -> Tensor:
-    """The float32 nearest to √x. torch's own float32 root is one unit off for 1 value in 100 on some CPUs."""
+    """The float32 nearest to √x. torch's own float32 root is one unit off for 1 value in 160 on some CPUs."""
     return x.double().sqrt().float()
 
 
