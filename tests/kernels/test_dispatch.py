@@ -1,5 +1,6 @@
 import inspect
 import threading
+from importlib import import_module
 
 import pytest
 import torch
@@ -26,6 +27,13 @@ def test_every_backend_has_every_operation(name: str) -> None:
 def test_the_operations_of_the_tokenizers_are_there() -> None:
     assert set(OPERATIONS) >= {"look_up", "diffuse", "superpixels", "nearest_sites", "region_sizes", "region_boxes",
                                "compose"}
+
+
+@pytest.mark.parametrize("name", ["reference", "cpu", "gpu"])
+def test_every_backend_has_the_same_operations(name: str) -> None:
+    if name == "gpu":
+        pytest.importorskip("triton")
+    assert sorted(import_module(f"spit.kernels.{name}").__all__) == OPERATIONS
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
