@@ -1,3 +1,4 @@
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -209,6 +210,39 @@ class TestHierarchy:
     def test_one_image_alone(self, images: list[Tensor]) -> None:
         hier = SuperpixelTokenizer(levels=2).hierarchy(images[2])
         assert [part.labels.shape for part in hier] == [(1, 17, 24)] * 3
+
+    @pytest.mark.parametrize("refine", [0, 2])
+    @pytest.mark.parametrize("count", [1, 2, 7, 30, 100, 300, 408])
+    def test_at_any_count(self, images: list[Tensor], pieces: Callable[[Tensor], int], count: int, refine: int) -> None:
+        hier = SuperpixelTokenizer(levels=3, refine=refine).hierarchy(images)
+        part = hier.at(count)
+        assert part.counts.tolist() == [count] * 4
+        for b, labels in enumerate(part.labels):
+            assert pieces(labels) == count
+            for level in hier:  # nested: below coarser levels, above finer ones
+                pairs = torch.stack([labels.flatten(), level.labels[b].flatten()]).unique(dim=1)
+                assert pairs.shape[1] == max(count, int(level.counts[b]))
+
+    def test_at_the_count_of_a_level_is_that_level(self, images: list[Tensor]) -> None:
+        hier = SuperpixelTokenizer(levels=3).hierarchy(images[2])
+        for level in hier:
+            assert torch.equal(hier.at(int(level.counts[0])).labels, level.labels)
+
+    def test_at_joins_what_is_most_alike_and_crosses_nothing(self) -> None:
+        image = torch.tensor([[[10, 10, 12, 12, 200, 200, 203, 203]]], dtype=torch.uint8).expand(3, 2, -1)
+        hier = SuperpixelTokenizer(levels=2, features="color", similarity="variance", self_loop="none").hierarchy(image)
+        assert hier.counts[:, 0].tolist() == [16, 4, 2]
+        assert hier.at(3).labels[0, 0].tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
+
+    @pytest.mark.parametrize("count", [0, -1, 409])
+    def test_at_no_such_count(self, images: list[Tensor], count: int) -> None:
+        with pytest.raises(ValueError, match=f"1 to 408, the pixels of an image, got {count}"):
+            SuperpixelTokenizer(levels=1).hierarchy(images).at(count)
+
+    def test_at_needs_features(self, images: list[Tensor]) -> None:
+        bare = dataclasses.replace(SuperpixelTokenizer(levels=1).hierarchy(images), features=())
+        with pytest.raises(ValueError, match="no features to join regions by"):
+            bare.at(5)
 
     @pytest.mark.parametrize("level", [3, -4, 100])
     def test_no_such_level(self, images: list[Tensor], level: int) -> None:

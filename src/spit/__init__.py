@@ -1,5 +1,6 @@
 """spit: superpixel tokens for Vision Transformers, the same on a laptop CPU and on a GPU cluster."""
 
+from spit.arrays import superpixels
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
 from spit.features import FeatureExtractor
@@ -36,4 +37,5 @@ __all__ = [
     "load_image",
     "load_model",
     "save_model",
+    "superpixels",
 ]

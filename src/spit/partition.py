@@ -3,12 +3,14 @@
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import torch
 from torch import Tensor
 
 from spit import kernels
+from spit.kernels.reference.regions import pieces
+from spit.kernels.reference.superpixels import between
 from spit.tokens import cat_offsets, offsets_of, plural
 
 SHOWN = 6  # counts of a batch that a repr shows
@@ -60,6 +62,19 @@ class Partition:
             yield block, offsets - offsets[0]
             first += len(block)
 
+    def packed_labels(self) -> Tensor:
+        """Each pixel's row in packed order, all images one after another, ``(ΣP,)`` int64."""
+        return torch.cat([rows.flatten() for rows in self._rows()])
+
+    def to(self, device: torch.device | str) -> "Partition":
+        """The same on another device."""
+        frames = None if self.frames is None else self.frames.to(device)
+        return Partition(tuple(block.to(device) for block in self.blocks), self.offsets.to(device), frames)
+
+    def cpu(self) -> "Partition":
+        """The same on the CPU."""
+        return self.to("cpu")
+
     def sizes(self) -> Tensor:
         """Pixels in each region, ``(ΣN,)`` int64."""
         return torch.cat([kernels.region_sizes(*packed) for packed in self.packed_blocks()])
@@ -81,12 +96,7 @@ class Partition:
                    "model.eval() keeps all") if len(values) < total else ""
             raise ValueError(f"expected one value for each of the {total} regions, got shape "
                              f"{tuple(values.shape)}{few}")
-        painted = []
-        first = 0
-        for block in self.blocks:
-            starts = self.offsets[first : first + len(block), None, None]
-            painted.append(values[block + starts])
-            first += len(block)
+        painted = [values[rows] for rows in self._rows()]
         return painted[0] if len(painted) == 1 else tuple(image for block in painted for image in block)
 
     def boundaries(self) -> Tensor | tuple[Tensor, ...]:
@@ -98,6 +108,11 @@ class Partition:
             edge[:, :, :-1] |= block[:, :, :-1] != block[:, :, 1:]
             maps.append(edge)
         return maps[0] if len(maps) == 1 else tuple(image for block in maps for image in block)
+
+    def _rows(self) -> Iterator[Tensor]:
+        """Each block with its labels as rows in packed order."""
+        return (block + self.offsets[first:last, None, None]
+                for block, (first, last) in zip(self.blocks, self._spans(), strict=True))
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         first = 0
@@ -146,21 +161,41 @@ class Hierarchy:
         parents: ``parents[t]`` maps each region of π^(t) to its region of π^(t+1), in the numbering
             of its image.
         offsets: ``offsets[t]`` are the offsets of π^(t).
+        features: what the regions were joined by, in blocks of one size, for :meth:`at`.
 
     Shape:
-        parents[t] ``(ΣN^(t),)`` int32, offsets[t] ``(B + 1,)`` int64.
+        parents[t] ``(ΣN^(t),)`` int32, offsets[t] ``(B + 1,)`` int64, features ``(b, C, H, W)`` int16 each.
     """
 
     shapes: tuple[tuple[int, int, int], ...]
     parents: tuple[Tensor, ...]
     offsets: tuple[Tensor, ...]
+    features: tuple[Tensor, ...] = ()
 
     @staticmethod
-    def of(batch: int, height: int, width: int, levels: Sequence[tuple[Tensor, Tensor]]) -> "Hierarchy":
-        """The hierarchy of a batch of one size, from the parents and counts of every level."""
-        pixels = torch.full((batch,), height * width, device=levels[0][0].device)
+    def of(features: Tensor, levels: Sequence[tuple[Tensor, Tensor]]) -> "Hierarchy":
+        """The hierarchy of a batch of one size, from its features and the parents and counts of every level."""
+        batch, _, height, width = features.shape
+        pixels = torch.full((batch,), height * width, device=features.device)
         offsets = [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
-        return Hierarchy(((batch, height, width),), tuple(parents for parents, _ in levels), tuple(offsets))
+        return Hierarchy(((batch, height, width),), tuple(parents for parents, _ in levels), tuple(offsets),
+                         (features,))
+
+    def below(self, top: Partition) -> "Hierarchy":
+        """The same levels cut along the boundaries of ``top``, which becomes the last: so they are nested again."""
+        levels = []
+        for level in range(1, len(self.parents)):
+            cuts = [pieces(*maps) for maps in zip(self[level].blocks, top.blocks, strict=True)]
+            levels.append(Partition(tuple(labels for labels, _ in cuts),
+                                    offsets_of(torch.cat([counts for _, counts in cuts]))))
+        levels.append(top)
+        parents = []
+        for lower, upper in pairwise([self[0], *levels]):
+            above = torch.empty(int(lower.offsets[-1]), dtype=torch.int32, device=top.offsets.device)
+            above[lower.packed_labels().long()] = torch.cat([block.flatten() for block in upper.blocks])
+            parents.append(above)
+        return Hierarchy(self.shapes, tuple(parents), (self.offsets[0], *(level.offsets for level in levels)),
+                         self.features)
 
     @property
     def counts(self) -> Tensor:
@@ -178,6 +213,32 @@ class Hierarchy:
         blocks = labels.split([b * h * w for b, h, w in self.shapes])
         return Partition(tuple(block.view(shape) for block, shape in zip(blocks, self.shapes, strict=True)),
                          self.offsets[level])
+
+    def at(self, count: int) -> Partition:
+        """The partition of ``count`` regions in every image.
+
+        It lies between the two levels around that count: it never crosses a region of the one above,
+        and regions of the one below are joined where the squared error of their features grows least.
+        Below the last level's count, regions go on being joined. Computed on the CPU.
+        """
+        count = operator.index(count)
+        fewest = int(self.counts[0].min())
+        if not 1 <= count <= fewest:
+            raise ValueError(f"expected a count of 1 to {fewest}, the pixels of an image, got {count}")
+        if not self.features:
+            raise ValueError("this hierarchy has no features to join regions by; make it with tokenizer.hierarchy(images)")
+        levels = [partition.cpu() for partition in self]
+        features = [image for block in self.features for image in block]
+        parts = []
+        for b, counts in enumerate(self.counts.T.tolist()):
+            below = max(level for level, regions in enumerate(counts) if regions >= count)
+            part = levels[below][b]
+            if counts[below] > count:
+                ceiling = levels[below + 1][b].blocks[0][0] if below + 1 < len(levels) else None
+                labels = between(features[b].cpu(), part.blocks[0][0], ceiling, count)
+                part = Partition.of(labels[None], torch.tensor([count]))
+            parts.append(part)
+        return Partition.cat(parts).to(self.offsets[0].device)
 
     def __iter__(self) -> Iterator[Partition]:
         return (self[level] for level in range(len(self)))
@@ -197,6 +258,7 @@ class Hierarchy:
             tuple((sum(batch for batch, _, _ in run), *size) for size, run in runs),
             tuple(torch.cat(level) for level in zip(*(part.parents for part in parts), strict=True)),
             tuple(cat_offsets(level) for level in zip(*(part.offsets for part in parts), strict=True)),
+            tuple(block for part in parts for block in part.features),
         )
 
 

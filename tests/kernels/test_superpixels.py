@@ -18,7 +18,7 @@ unit = st.sampled_from([0.0, 0.1, 1 / 3, 0.5, 0.9, 1.0]) | st.floats(0, 1)
 rules_of = st.builds(
     Rules,
     levels=st.integers(1, 5),
-    similarity=st.sampled_from(["cosine", "euclidean"]),
+    similarity=st.sampled_from(["cosine", "euclidean", "variance"]),
     loop_mean=st.sampled_from([1.0, 2.0]) | st.floats(0, 3),
     loop_clip=st.sampled_from([None, 0.0, 0.75, inf]) | st.floats(0, 4),
     compactness=unit,
@@ -56,10 +56,11 @@ def test_parity(texture: Texture, seed: int, shape: tuple[int, ...], rules: Rule
     Rules(loop_mean=2.0, merge_threshold=0.05),
     Rules(loop_clip=None, similarity="euclidean", compactness=0.5, max_tokens=9),
     Rules(max_tokens=20, merge_threshold=0.01, levels=2),
+    Rules(loop_clip=None, similarity="variance", levels=2, max_tokens=40),
 ])
 def test_parity_on_photographs(photo: Callable[[str, int], Tensor], rules: Rules) -> None:
     images = torch.stack([photo("astronaut", 96), photo("chelsea", 96)])[:, :, :70]
-    for kind in ("paper", "published"):
+    for kind in ("paper", "published", "color"):
         features = superpixel_features(images, kind)
         assert_same(cpu.superpixels(features, rules), reference.superpixels(features, rules))
 

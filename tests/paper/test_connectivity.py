@@ -41,7 +41,8 @@ def test_pieces_are_counted_by_four_neighbors(pieces: Pieces) -> None:
         compactness=st.sampled_from([0.0, 0.1, 0.7, 1.0]),
         merge_threshold=st.sampled_from([0.0, 0.1, 0.5]),
         max_tokens=st.sampled_from([None, 1, 2, 5]),
-        similarity=st.sampled_from(["cosine", "euclidean"]),
+        refine=st.sampled_from([0, 1, 3]),
+        similarity=st.sampled_from(["cosine", "euclidean", "variance"]),
         self_loop=st.sampled_from(["clipped", "paper", "published", "none"]),
     ),
 )

@@ -21,9 +21,9 @@ Region = frozenset[Pixel]
 
 def label_maps(backend: ModuleType, features: Tensor, rules: Rules) -> list[list[list[int]]]:
     """π^(1) … π^(T) of one (C, H, W) image."""
-    _, height, width = features.shape
-    levels = backend.superpixels(features[None].to(torch.int16), rules)
-    return [part.labels[0].tolist() for part in list(Hierarchy.of(1, height, width, levels))[1:]]
+    batch = features[None].to(torch.int16)
+    levels = backend.superpixels(batch, rules)
+    return [part.labels[0].tolist() for part in list(Hierarchy.of(batch, levels))[1:]]
 
 
 def blocks(*runs: tuple[int, int], rows: int = 1) -> Tensor:

@@ -24,7 +24,7 @@ ROW = torch.tensor([[[[0, 0, 100, 100, 300, 300, 310, 310, 1000, 1000]]]], dtype
     (5, [0, 1, 2, 3, 4]),
     (4, [0, 1, 2, 2, 3]),  # 10 apart
     (3, [0, 0, 1, 1, 2]),  # 100
-    (2, [0, 0, 1, 1, 1]),  # the last one's only neighbour
+    (2, [0, 0, 0, 0, 1]),  # 255 between the means of 50 and 305
     (1, [0, 0, 0, 0, 0]),
 ])
 def test_the_most_alike_are_joined_first(backend: ModuleType, bound: int, expected: list[int]) -> None:

@@ -38,6 +38,7 @@ def test_refines_can_say_no() -> None:
         compactness=st.sampled_from([0.0, 0.1, 1.0]),
         merge_threshold=st.sampled_from([0.0, 0.1, 0.5]),
         max_tokens=st.sampled_from([None, 1, 2, 5]),
+        refine=st.sampled_from([0, 1, 3]),
         self_loop=st.sampled_from(["clipped", "paper", "published", "none"]),
     ),
 )

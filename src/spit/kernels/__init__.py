@@ -32,6 +32,7 @@ __all__ = [
     "look_up",
     "nearest_sites",
     "position_histogram",
+    "refine",
     "region_boxes",
     "region_sizes",
     "scharr",
@@ -90,6 +91,7 @@ look_up = _dispatched(reference.look_up)
 diffuse = _dispatched(reference.diffuse)
 superpixels = _dispatched(reference.superpixels)
 superpixel_labels = _dispatched(reference.superpixel_labels)
+refine = _dispatched(reference.refine)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_sizes = _dispatched(reference.region_sizes)
 region_boxes = _dispatched(reference.region_boxes)

@@ -20,7 +20,7 @@ DIFFUSION_STEPS = 4
 CONDUCTION = 0.1
 STEP_SIZE = 0.5
 
-Features = Literal["paper", "published"]
+Features = Literal["paper", "published", "color"]
 
 
 def superpixel_features(block: Tensor, features: Features) -> Tensor:
@@ -28,6 +28,7 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
 
     ``"paper"``: the contrast-adjusted channels, diffused. ``"published"``: what the authors' code
     has, four channels: saturated YCbCr with arcsinh contrast, diffused, and the gradient's magnitude.
+    ``"color"``: the image's own channels.
     A grey image counts as an RGB image with three equal channels.
 
     Shape:
@@ -40,6 +41,8 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
         raise ValueError(f"features='published' needs images with 1 or 3 channels, got {pixels.shape[1]}; "
                          "features='paper' takes any number")
     device = pixels.device
+    if features == "color":
+        return kernels.look_up(pixels, _color_table(pixels.shape[1], device))
     adjusted = kernels.look_up(pixels, _contrast_table(pixels.shape[1], device))
     flux = _flux_table(device)
     if features == "paper":
@@ -52,6 +55,13 @@ def _contrast_table(channels: int, device: torch.device) -> Tensor:
     """The contrast curve of each channel at the 256 values it can meet."""
     values = torch.arange(256, dtype=torch.float64) / 255
     return _fixed_point(contrast_curve(values.expand(1, channels, 1, 256))[0, :, 0], device)
+
+
+@lru_cache(maxsize=8)
+def _color_table(channels: int, device: torch.device) -> Tensor:
+    """Black to white as −1 to 1."""
+    values = torch.arange(256, dtype=torch.float64) / 255
+    return _fixed_point((2 * values - 1).expand(channels, 256).contiguous(), device)
 
 
 @lru_cache(maxsize=8)

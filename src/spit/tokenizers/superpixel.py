@@ -7,13 +7,12 @@ from typing import ClassVar, Literal, get_args
 from torch import Tensor
 
 from spit import kernels
-from spit.images import Images, image_blocks
-from spit.kernels import Rules
+from spit.images import Images, image_blocks, quantize
+from spit.kernels.rules import Rules, Similarity
 from spit.partition import Hierarchy, Partition
 from spit.tokenizers.base import Tokenizer, check_whole
 from spit.tokenizers.preprocess import Features, superpixel_features
 
-Similarity = Literal["cosine", "euclidean"]
 SelfLoop = Literal["clipped", "paper", "published", "none"]
 
 _LOOPS: dict[SelfLoop, tuple[float, float | None]] = {
@@ -39,9 +38,11 @@ class SuperpixelTokenizer(Tokenizer):
             than this Euclidean distance (App. B); features range over [−1, 1]. 0 joins nothing.
         max_tokens: an exact upper bound on the regions of an image; the most alike neighbours are
             joined until it holds. None is no bound.
-        refine: boundary moves after the hierarchy; 0, none, is what this version has.
-        features: ``"paper"`` or ``"published"``, see :func:`superpixel_features`.
-        similarity: ``"cosine"``, or ``"euclidean"`` for minus the distance.
+        refine: after the hierarchy, sweeps in which boundary pixels move to the neighbouring region where
+            that lowers the squared error of the image's colours, see :func:`spit.kernels.refine`.
+        features: ``"paper"``, ``"published"`` or ``"color"``, see :func:`superpixel_features`.
+        similarity: ``"cosine"``; ``"euclidean"`` for minus the distance; ``"variance"`` for minus the
+            growth of the squared error when two regions join.
         self_loop: weight of staying alone, (size − mean) / std of the sizes at that level:
             ``"clipped"`` to ±0.75; ``"paper"``, without the clip (about 1.8 times the regions);
             ``"published"``, clipped and against twice the mean; ``"none"``.
@@ -66,27 +67,34 @@ class SuperpixelTokenizer(Tokenizer):
             raise ValueError(f"expected a merge_threshold of 0 or more, got {self.merge_threshold}")
         if self.max_tokens is not None:
             check_whole("max_tokens", self.max_tokens, 1)
-        check_whole("refine", self.refine)
-        if self.refine != 0:
-            raise ValueError(f"refine moves are not in this version of spit: expected 0, got {self.refine}")
+        check_whole("refine", self.refine, 0)
         for name, known in (("features", Features), ("similarity", Similarity), ("self_loop", SelfLoop)):
             if getattr(self, name) not in get_args(known):
                 raise ValueError(f"expected {name} to be one of {', '.join(get_args(known))}, "
                                  f"got {getattr(self, name)!r}")
 
     def partition(self, block: Tensor) -> Partition:
-        return Partition.of(*kernels.superpixel_labels(superpixel_features(block, self.features), self._rules()))
+        labels, counts = kernels.superpixel_labels(superpixel_features(block, self.features), self._rules())
+        return self._refined(Partition.of(labels, counts), block)
 
     def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
 
-        The final merge and the bound on the count, where asked for, are levels after π^(T).
+        The final merge and the bound on the count, where asked for, are levels after π^(T). Refinement
+        moves the boundaries of the last level; the levels below it are cut along them, so that all stay
+        nested.
         """
-        return Hierarchy.cat([
-            Hierarchy.of(len(block), block.shape[2], block.shape[3],
-                         kernels.superpixels(superpixel_features(block, self.features), self._rules()))
-            for block in image_blocks(images)
-        ])
+        return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
+
+    def _hierarchy(self, block: Tensor) -> Hierarchy:
+        features = superpixel_features(block, self.features)
+        levels = Hierarchy.of(features, kernels.superpixels(features, self._rules()))
+        return levels if self.refine == 0 else levels.below(self._refined(levels[-1], block))
+
+    def _refined(self, part: Partition, block: Tensor) -> Partition:
+        if self.refine == 0:
+            return part
+        return Partition((kernels.refine(part.blocks[0], part.offsets, quantize(block), self.refine),), part.offsets)
 
     def _rules(self) -> Rules:
         loop_mean, loop_clip = _LOOPS[self.self_loop]

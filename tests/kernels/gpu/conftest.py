@@ -13,7 +13,7 @@ from torch import Tensor
 from spit import kernels
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-BLOCKED = ("superpixels", "forest", "regions", "preprocess", "features")  # modules that launch by BLOCK
+BLOCKED = ("superpixels", "refinement", "forest", "regions", "preprocess", "features")  # modules that launch by BLOCK
 
 
 def send(value: Any, device: torch.device) -> Any:
@@ -59,6 +59,7 @@ def on_gpu() -> Callable[..., Any]:
 @pytest.fixture
 def few_programs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Three programs walk an edge list, not thousands: the interpreter runs them one after another."""
+    monkeypatch.setattr(import_module("spit.kernels.gpu.refinement"), "PROGRAMS", 3)
     module = import_module("spit.kernels.gpu.superpixels")
     monkeypatch.setattr(module, "PROGRAMS", 3)
     return module

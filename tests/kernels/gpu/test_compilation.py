@@ -49,6 +49,7 @@ features = torch.zeros(1, 3, size, size, dtype=torch.int16)
 gpu.superpixel_labels(features, Rules(levels=4))
 gpu.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
 gpu.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
+gpu.superpixel_labels(features, Rules(levels=2, similarity="variance", loop_clip=None))
 gpu.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
 images, labels, offsets = torch.zeros(1, 3, size, size), features[:, 0].int(), torch.tensor([0, 1])
 boxes = torch.tensor([[0, 0, size, size]]).int()
@@ -57,6 +58,7 @@ gpu.look_up(images[:, :1].byte(), torch.zeros(1, 256, dtype=torch.int16))
 gpu.scharr(images)
 gpu.scharr(images[:, :1].byte())
 gpu.region_sizes(labels, offsets)
+gpu.refine(labels, offsets, images.byte(), 1)
 gpu.region_boxes(labels, offsets)
 gpu.color_patches(images.requires_grad_(), labels, offsets, boxes, 16).sum().backward()
 gpu.color_patches(images[:, :1], labels, offsets, boxes, 1)
@@ -70,9 +72,9 @@ print(*sorted({name for name, _ in kernels}))
 """
 
 KERNELS = {
-    "_boxes", "choose", "_color_patches", "_compose", "_diffuse", "_find_roots", "_gradient_histogram", "link_pixels",
-    "_look_up", "_nearest", "_number_roots", "pixel_points", "_position_histogram", "region_points", "_scharr",
-    "_sizes", "sum_pixels", "sum_regions", "walk_list", "walk_pixels",
+    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "_diffuse", "_find_roots", "_gradient_histogram", "link_pixels",
+    "_look_up", "_move", "_nearest", "_number_roots", "pixel_points", "_position_histogram", "region_points", "_scharr",
+    "_sizes", "sum_pixels", "sum_regions", "_tabulate", "walk_list", "walk_pixels",
 }
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spit.kernels import SCALE, Rules, cpu
 from spit.tokenizers.preprocess import superpixel_features
+from spit.tokens import offsets_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 
@@ -19,6 +20,7 @@ RULES = [
     Rules(),
     Rules(levels=6, loop_clip=inf, compactness=0.1),
     Rules(levels=3, similarity="euclidean", loop_clip=None, merge_threshold=0.05, max_tokens=60),
+    Rules(levels=3, similarity="variance", loop_clip=None, max_tokens=60),
 ]
 
 
@@ -49,7 +51,7 @@ def assert_same(got: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> 
 def test_labels_are_those_of_the_cpu(
     superpixels: ModuleType, features: Tensor, rules: Rules, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(superpixels, "SMALL", 0)  # nothing is recorded
+    monkeypatch.setattr(import_module("spit.kernels.gpu.replay"), "SMALL", 0)  # nothing is recorded
     if not packed:
         monkeypatch.setattr(superpixels, "PACKABLE", 1)
     assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
@@ -87,7 +89,7 @@ def test_recordings_hold_so_much_and_no_more(
         expected = cpu.superpixel_labels(image.cpu(), Rules(levels=2))
         for _ in range(replay.SEEN_BEFORE + 2):
             assert_same(superpixels.superpixel_labels(image, Rules(levels=2)), expected)
-    assert [shape[-1] for shape, *_ in replay._recordings] == [23, 24, 20]
+    assert [shape[-1] for _, (shape,), *_ in replay._recordings] == [23, 24, 20]
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(levels=6, compactness=0.2, loop_clip=None)], ids=repr)
@@ -95,7 +97,7 @@ def test_no_level_waits_for_the_device(
     superpixels: ModuleType, features: Tensor, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Contract 5."""
-    monkeypatch.setattr(superpixels, "SMALL", 0)
+    monkeypatch.setattr(import_module("spit.kernels.gpu.replay"), "SMALL", 0)
     batch = features.cuda().repeat(16, 1, 1, 1)
     superpixels.superpixel_labels(batch, rules)  # compiles
     torch.cuda.synchronize()
@@ -107,3 +109,19 @@ def test_no_level_waits_for_the_device(
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert torch.equal(labels[-4:].cpu(), cpu.superpixel_labels(features, rules)[0])
+
+
+@pytest.mark.parametrize("small", [0, 2**24])
+def test_refinement_is_that_of_the_cpu(
+    superpixels: ModuleType, photo: Callable[[str, int], Tensor], small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("spit.kernels.gpu.replay"), "SMALL", small)
+    pixels = torch.stack([photo(name, 200)[:, :170] for name in ("astronaut", "coffee", "chelsea", "rocket")])
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
+    offsets = offsets_of(counts)
+    expected = cpu.refine(labels, offsets, pixels, 3)
+    assert not torch.equal(expected, labels)
+    refine = import_module("spit.kernels.gpu").refine
+    answers = [refine(labels.cuda(), offsets.cuda(), pixels.cuda(), 3) for _ in range(4)]
+    for answer in answers:
+        assert torch.equal(answer.cpu(), expected)

@@ -18,12 +18,18 @@ class FakeRecording:
 
     made = 0
 
-    def __init__(self, contract: Callable[..., Any], features: Tensor, rules: Rules) -> None:
+    def __init__(self, operation: Callable[..., Any], tensors: tuple[Tensor, ...], options: Any) -> None:
         type(self).made += 1
-        self.contract, self.rules = contract, rules
+        self.operation, self.options = operation, options
 
-    def __call__(self, features: Tensor) -> Any:
-        return "replayed", self.contract(features, self.rules)[1]
+    def __call__(self, tensors: tuple[Tensor, ...]) -> Any:
+        return "replayed", self.operation(tensors, self.options)[1]
+
+
+class OnCuda(Tensor):
+    """Says it is, so that a machine without CUDA can ask when something is recorded."""
+
+    is_cuda = True
 
 
 @pytest.fixture
@@ -38,12 +44,12 @@ def replay(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def contract(features: Tensor, rules: Rules) -> tuple[str, int]:
-    return "plain", int(features.sum())
+def contract(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[str, int]:
+    return "plain", int(tensors[0].sum())
 
 
-def image(size: int, value: int = 1) -> Tensor:
-    return torch.full((1, 1, 1, size), value)
+def image(size: int, value: int = 1) -> tuple[Tensor]:
+    return (torch.full((1, 1, 1, size), value).as_subclass(OnCuda),)
 
 
 def test_a_size_is_recorded_once_it_has_been_seen(replay: ModuleType) -> None:
@@ -67,7 +73,7 @@ def test_recordings_not_used_for_longest_make_room(replay: ModuleType, monkeypat
     def held_after(size: int) -> list[int]:
         for _ in range(replay.SEEN_BEFORE + 1):
             assert replay.replay(contract, image(size), Rules())[1] == size
-        return [shape[-1] for shape, *_ in replay._recordings]
+        return [shape[-1] for _, (shape,), *_ in replay._recordings]
 
     assert held_after(3) == [3]
     assert held_after(4) == [3, 4]
@@ -84,10 +90,19 @@ def test_nothing_is_recorded_inside_another_recording(replay: ModuleType, monkey
     assert answers == {"plain"}
 
 
-def test_the_cpu_records_nothing(
-    replay: ModuleType, few_programs: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("there is CUDA here")
-    monkeypatch.setattr(few_programs, "replay", lambda *_: pytest.fail("asked for a recording"))
-    few_programs.superpixel_labels(torch.zeros(1, 1, 2, 3, dtype=torch.int16), Rules(levels=1))
+def test_operations_have_recordings_of_their_own(replay: ModuleType) -> None:
+    def double(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[str, int]:
+        return "plain", 2 * int(tensors[0].sum())
+
+    for _ in range(replay.SEEN_BEFORE + 2):
+        assert replay.replay(contract, image(3), Rules())[1] == 3
+        assert replay.replay(double, image(3), Rules())[1] == 6
+    assert len(replay._recordings) == 2
+
+
+def test_large_batches_and_the_cpu_are_not_recorded(replay: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "SMALL", 3)
+    for _ in range(replay.SEEN_BEFORE + 2):
+        assert replay.replay(contract, image(4), Rules()) == ("plain", 4)
+        assert replay.replay(contract, (torch.ones(1, 1, 1, 3),), Rules()) == ("plain", 3)
+    assert not replay._seen

@@ -34,6 +34,8 @@ def assert_same(got: Levels, expected: Levels) -> None:
     Rules(levels=3, loop_mean=2.0),
     Rules(levels=6),
     Rules(similarity="euclidean"),
+    Rules(similarity="variance", loop_clip=None, max_tokens=9),
+    Rules(similarity="variance", compactness=0.2),
     Rules(loop_clip=None),
     Rules(loop_clip=inf),
     Rules(loop_clip=0.0),

@@ -2,6 +2,7 @@
 
 from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.cpu.preprocess import diffuse, look_up
+from spit.kernels.cpu.refinement import refine
 from spit.kernels.cpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.cpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.cpu.voronoi import nearest_sites
@@ -14,6 +15,7 @@ __all__ = [
     "look_up",
     "nearest_sites",
     "position_histogram",
+    "refine",
     "region_boxes",
     "region_sizes",
     "scharr",

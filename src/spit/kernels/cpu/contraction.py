@@ -11,13 +11,14 @@ import numpy as np
 from numba import njit
 
 from spit.kernels.cpu.threads import Array
-from spit.kernels.rules import SCALE
+from spit.kernels.rules import COSINE, SCALE, VARIANCE
 
 F = np.float32
+RECENT = 4096
 
 
 @njit(cache=True, nogil=True)
-def link_pixels(planes: Array, cosine: bool) -> Array:
+def link_pixels(planes: Array, kind: int) -> Array:
     """Level 0: each pixel's best of four neighbours, the smallest number first among equals."""
     channels, height, width = planes.shape
     chosen = np.empty((height, width), np.int32)
@@ -27,13 +28,13 @@ def link_pixels(planes: Array, cosine: bool) -> Array:
     north = np.full(width, -np.inf, np.float32)
     south = np.full(width, -np.inf, np.float32)
     sides = np.full(width + 1, -np.inf, np.float32)  # west of pixel x and, one further, east of it
-    _pixel_points(planes[:, 0], cosine, below)
+    _pixel_points(planes[:, 0], kind, below)
     for y in range(height):
         here, below = below, here
-        _similarities(here[:, :-1], here[:, 1:], cosine, sides[1:width])
+        _similarities(here[:, :-1], here[:, 1:], kind, sides[1:width])
         if y + 1 < height:
-            _pixel_points(planes[:, y + 1], cosine, below)
-            _similarities(here, below, cosine, south)
+            _pixel_points(planes[:, y + 1], kind, below)
+            _similarities(here, below, kind, south)
         else:
             south[:] = F(-np.inf)
         row = chosen[y]
@@ -57,11 +58,11 @@ def link_pixels(planes: Array, cosine: bool) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _pixel_points(row: Array, cosine: bool, out: Array) -> None:
+def _pixel_points(row: Array, kind: int, out: Array) -> None:
     """:func:`region_points` of single pixels, a row of them."""
     channels, width = row.shape
     lengths = np.full(width, SCALE, np.float32)
-    if cosine:
+    if kind == COSINE:
         for x in range(width):
             lengths[x] = F(row[0, x]) * F(row[0, x])
         for c in range(1, channels):
@@ -76,10 +77,10 @@ def _pixel_points(row: Array, cosine: bool, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _similarities(a: Array, b: Array, cosine: bool, out: Array) -> None:
-    """The similarity of the points a[:, i] and b[:, i]."""
+def _similarities(a: Array, b: Array, kind: int, out: Array) -> None:
+    """The similarity of the pixels a[:, i] and b[:, i]."""
     channels, count = a.shape
-    if cosine:
+    if kind == COSINE:
         for i in range(count):
             out[i] = a[0, i] * b[0, i]
         for c in range(1, channels):
@@ -93,8 +94,12 @@ def _similarities(a: Array, b: Array, cosine: bool, out: Array) -> None:
             for i in range(count):
                 gap = a[c, i] - b[c, i]
                 out[i] = out[i] + gap * gap
-        for i in range(count):
-            out[i] = -np.sqrt(out[i])
+        if kind == VARIANCE:
+            for i in range(count):
+                out[i] = -(F(0.5) * out[i])
+        else:
+            for i in range(count):
+                out[i] = -np.sqrt(out[i])
 
 
 @njit(cache=True, nogil=True)
@@ -153,16 +158,19 @@ def adjacency(labels: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def contract_edges(edges: Array, parents: Array) -> Array:
+    """The pairs of the regions above. Most repeats are left out: those still in a small table of recent pairs."""
     out = np.empty((len(edges) + 1, 2), np.int32)
+    recent = np.full(RECENT, -1, np.int64)
     k = 0
-    last_u = last_v = -1
     for e in range(len(edges)):
-        u, v = parents[edges[e, 0]], parents[edges[e, 1]]
+        a, b = parents[edges[e, 0]], parents[edges[e, 1]]
+        u, v = min(a, b), max(a, b)
+        pair = np.int64(u) << 32 | np.int64(v)
+        slot = (u * 31 + v) % RECENT
         out[k, 0] = u
         out[k, 1] = v
-        fresh = (u != v) & ((u != last_u) | (v != last_v))
-        k += fresh
-        last_u, last_v = u, v
+        k += (u != v) & (recent[slot] != pair)
+        recent[slot] = pair
     return out[:k].copy()
 
 
@@ -210,13 +218,13 @@ def sum_regions(sums: Array, sizes: Array, boxes: Array, parents: Array, count: 
 
 
 @njit(cache=True, nogil=True)
-def region_points(sums: Array, sizes: Array, cosine: bool) -> Array:
-    """What is compared: sums at unit length for the cosine, means for the Euclidean distance."""
+def region_points(sums: Array, sizes: Array, kind: int) -> Array:
+    """What is compared: sums at unit length for the cosine, else means."""
     count, channels = sums.shape
     points = np.empty((count, channels), np.float32)
     for v in range(count):
         length = F(sizes[v] * SCALE)
-        if cosine:
+        if kind == COSINE:
             first = F(sums[v, 0])
             square = first * first
             for c in range(1, channels):
@@ -262,14 +270,14 @@ def _density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
 
 @njit(cache=True, nogil=True)
 def link_regions(
-    edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, ratio: tuple[Any, Any], cosine: bool
+    edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, ratio: tuple[Any, Any], kind: int
 ) -> tuple[Array, Array]:
     """Each region's best neighbour and its weight."""
     count, channels = points.shape
     weights = np.empty(len(edges), np.float32)
     for e in range(len(edges)):
         u, v = edges[e, 0], edges[e, 1]
-        if cosine:
+        if kind == COSINE:
             weight = points[u, 0] * points[v, 0]
             for c in range(1, channels):
                 weight = weight + points[u, c] * points[v, c]
@@ -279,7 +287,11 @@ def link_regions(
             for c in range(1, channels):
                 gap = points[u, c] - points[v, c]
                 weight = weight + gap * gap
-            weight = -np.sqrt(weight)
+            if kind == VARIANCE:
+                a, b = F(sizes[u]), F(sizes[v])
+                weight = -((a * b) / (a + b) * weight)
+            else:
+                weight = -np.sqrt(weight)
         weights[e] = weight
     if ratio[0] > 0:
         for e in range(len(edges)):
@@ -357,8 +369,10 @@ def keep_heaviest(weights: Array, chosen: Array, bound: int) -> Array:
             children[k] = v
             k += 1
     children = children[:k]
-    heaviest = np.argsort(-weights[children], kind="mergesort")
-    for i in range(count - bound, k):
-        v = children[heaviest[i]]
-        chosen[v] = v
+    if count - bound < k:
+        keys = _ordered(-weights[children]) + children  # the heaviest first, the smaller number among equals
+        limit = np.partition(keys, count - bound)[count - bound]
+        for i in range(k):
+            v = children[i]
+            chosen[v] = v if keys[i] >= limit else chosen[v]
     return chosen

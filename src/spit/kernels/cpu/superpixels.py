@@ -21,7 +21,7 @@ from spit.kernels.cpu.contraction import (
 from spit.kernels.cpu.regions import compose
 from spit.kernels.cpu.threads import Array, for_each_image
 from spit.kernels.reference.superpixels import climb
-from spit.kernels.rules import Levels, Rules
+from spit.kernels.rules import EUCLIDEAN, Levels, Rules, round_target
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
@@ -46,16 +46,15 @@ def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
 
 def _contract_image(planes: Array, rules: Rules) -> list[Array]:
     _, height, width = planes.shape
-    cosine = rules.similarity == "cosine"
-    labels, count = components(link_pixels(planes, cosine))
+    labels, count = components(link_pixels(planes, rules.kind))
     levels = [labels]
     edges = adjacency(labels.reshape(height, width))
     sums, sizes, boxes = sum_pixels(planes, labels, count)
     ratio = (F(rules.compactness), F(1 - rules.compactness))
 
     def best_neighbors(loops: Array) -> tuple[Array, Array]:
-        points = region_points(sums, sizes, cosine)
-        return link_regions(edges, points, sizes, boxes, loops, ratio, cosine)
+        points = region_points(sums, sizes, rules.kind)
+        return link_regions(edges, points, sizes, boxes, loops, ratio, rules.kind)
 
     def contract(parents: Array, count: int) -> None:
         nonlocal edges, sums, sizes, boxes
@@ -70,14 +69,15 @@ def _contract_image(planes: Array, rules: Rules) -> list[Array]:
         contract(labels, count)
     if rules.merge_threshold > 0:
         near = F(min(rules.merge_threshold * rules.merge_threshold, float(np.finfo(F).max)))
-        labels, count = components(merge_below(edges, region_points(sums, sizes, False), near))
+        labels, count = components(merge_below(edges, region_points(sums, sizes, EUCLIDEAN), near))
         levels.append(labels)
         contract(labels, count)
     if rules.max_tokens is not None:
         parents = np.arange(len(sizes), dtype=np.int32)
         while len(sizes) > rules.max_tokens:
             weights, chosen = best_neighbors(np.empty(0, np.float32))
-            labels, count = components(keep_heaviest(weights, chosen, rules.max_tokens))
+            target = round_target(len(sizes), rules.max_tokens)
+            labels, count = components(keep_heaviest(weights, chosen, target))
             contract(labels, count)
             parents = labels[parents]
         levels.append(parents)

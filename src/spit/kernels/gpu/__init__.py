@@ -2,6 +2,7 @@
 
 from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.gpu.preprocess import diffuse, look_up
+from spit.kernels.gpu.refinement import refine
 from spit.kernels.gpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.gpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.gpu.voronoi import nearest_sites
@@ -14,6 +15,7 @@ __all__ = [
     "look_up",
     "nearest_sites",
     "position_histogram",
+    "refine",
     "region_boxes",
     "region_sizes",
     "scharr",

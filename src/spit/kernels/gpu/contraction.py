@@ -7,15 +7,20 @@ lies behind its image's last region has all lanes masked.
 import triton
 import triton.language as tl
 
+from spit.kernels import rules
+
+COSINE = tl.constexpr(rules.COSINE)
+VARIANCE = tl.constexpr(rules.VARIANCE)
+
 
 @triton.jit
-def pixel_points(features, points, pixels, SCALE: tl.constexpr, C: tl.constexpr, COSINE: tl.constexpr,
+def pixel_points(features, points, pixels, SCALE: tl.constexpr, C: tl.constexpr, KIND: tl.constexpr,
                   BLOCK: tl.constexpr):
     start = tl.program_id(1).to(tl.int64) * C * pixels
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < pixels
     length = tl.full((BLOCK,), SCALE, tl.float32)
-    if COSINE:
+    if KIND == COSINE:
         first = tl.load(features + start + i, inside, 0).to(tl.float32)
         square = first * first
         for c in tl.static_range(1, C):
@@ -29,7 +34,7 @@ def pixel_points(features, points, pixels, SCALE: tl.constexpr, C: tl.constexpr,
 
 
 @triton.jit
-def link_pixels(points, chosen, height, width, C: tl.constexpr, COSINE: tl.constexpr, BLOCK: tl.constexpr):
+def link_pixels(points, chosen, height, width, C: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr):
     image = tl.program_id(1).to(tl.int64)
     pixels = height * width
     plane = points + image * C * pixels
@@ -39,32 +44,36 @@ def link_pixels(points, chosen, height, width, C: tl.constexpr, COSINE: tl.const
     inside = i < pixels
     to = i
     best = tl.full((BLOCK,), float("-inf"), tl.float32)
-    best, to = _offer_pixel(plane, pixels, i, i - width, inside & (y > 0), best, to, C, COSINE)
-    best, to = _offer_pixel(plane, pixels, i, i - 1, inside & (x > 0), best, to, C, COSINE)
-    best, to = _offer_pixel(plane, pixels, i, i + 1, inside & (x + 1 < width), best, to, C, COSINE)
-    best, to = _offer_pixel(plane, pixels, i, i + width, inside & (y + 1 < height), best, to, C, COSINE)
+    best, to = _offer_pixel(plane, pixels, i, i - width, inside & (y > 0), best, to, C, KIND)
+    best, to = _offer_pixel(plane, pixels, i, i - 1, inside & (x > 0), best, to, C, KIND)
+    best, to = _offer_pixel(plane, pixels, i, i + 1, inside & (x + 1 < width), best, to, C, KIND)
+    best, to = _offer_pixel(plane, pixels, i, i + width, inside & (y + 1 < height), best, to, C, KIND)
     first = (image * pixels).to(tl.int32)
     tl.store(chosen + first + i, first + to, inside)
 
 
 @triton.jit
-def _offer_pixel(plane, pixels, here, there, exists, best, to, C: tl.constexpr, COSINE: tl.constexpr):
-    weight = _similarity(plane + here, plane + there, pixels, exists, C, COSINE)
+def _offer_pixel(plane, pixels, here, there, exists, best, to, C: tl.constexpr, KIND: tl.constexpr):
+    weight = _similarity(plane + here, plane + there, pixels, exists, C, KIND)
+    if KIND == VARIANCE:
+        weight = 0.5 * weight
     better = exists & (weight > best)
     return tl.where(better, weight, best), tl.where(better, there, to)
 
 
 @triton.jit
-def _similarity(a, b, stride, mask, C: tl.constexpr, COSINE: tl.constexpr):
-    """sim of two points, whose coordinates lie ``stride`` apart."""
+def _similarity(a, b, stride, mask, C: tl.constexpr, KIND: tl.constexpr):
+    """sim of two points, whose coordinates lie ``stride`` apart; the variance's is for the caller to scale."""
     p = tl.load(a, mask, 0.0)
     q = tl.load(b, mask, 0.0)
-    total = p * q if COSINE else (p - q) * (p - q)
+    total = p * q if KIND == COSINE else (p - q) * (p - q)
     for c in tl.static_range(1, C):
         p = tl.load(a + c * stride, mask, 0.0)
         q = tl.load(b + c * stride, mask, 0.0)
-        total = total + (p * q if COSINE else (p - q) * (p - q))
-    return total if COSINE else -tl.sqrt_rn(total)
+        total = total + (p * q if KIND == COSINE else (p - q) * (p - q))
+    if KIND == COSINE:
+        return total
+    return -total if KIND == VARIANCE else -tl.sqrt_rn(total)
 
 
 @triton.jit
@@ -132,7 +141,7 @@ def _sum_of(word, mask, k: tl.constexpr, PACKED: tl.constexpr):
 
 @triton.jit
 def region_points(sums, offsets, points, sizes, keys, squares, C: tl.constexpr, WORDS: tl.constexpr,
-                   PACKED: tl.constexpr, SCALE: tl.constexpr, COSINE: tl.constexpr, BOXES: tl.constexpr,
+                   PACKED: tl.constexpr, SCALE: tl.constexpr, KIND: tl.constexpr, BOXES: tl.constexpr,
                    BLOCK: tl.constexpr):
     image = tl.program_id(1)
     v = tl.load(offsets + image) + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -141,7 +150,7 @@ def region_points(sums, offsets, points, sizes, keys, squares, C: tl.constexpr, 
     size = tl.where(inside, _sum_of(word, inside, C, PACKED), 1)
     shift = size * SCALE if PACKED else size * 0
     length = (size * SCALE).to(tl.float32)
-    if COSINE:
+    if KIND == COSINE:
         first = (_sum_of(word, inside, 0, PACKED) - shift).to(tl.float32)
         square = first * first
         for c in tl.static_range(1, C):
@@ -181,9 +190,13 @@ def _key(weight, neighbor):
 
 @triton.jit
 def _weight(u, v, exists, points, sizes, boxes, ratio_density, ratio_similarity, C: tl.constexpr,
-            COSINE: tl.constexpr, BOXES: tl.constexpr):
+            KIND: tl.constexpr, BOXES: tl.constexpr):
     """w(u, v; λ) of the edge between two regions."""
-    weight = _similarity(points + u * C, points + v * C, 1, exists, C, COSINE)
+    weight = _similarity(points + u * C, points + v * C, 1, exists, C, KIND)
+    if KIND == VARIANCE:
+        a = tl.load(sizes + u, exists, 1).to(tl.float32)
+        b = tl.load(sizes + v, exists, 1).to(tl.float32)
+        weight = tl.div_rn(a * b, a + b) * weight
     if BOXES:
         weight = ratio_density * _density(u, v, sizes, boxes, exists) + ratio_similarity * weight
     return weight
@@ -209,7 +222,7 @@ def _emit(out, count, capacity, u, v, exists):
 @triton.jit
 def walk_pixels(labels, offsets, up, points, sizes, boxes, keys, out, count, height, width, capacity,
                  ratio_density, ratio_similarity, MAPPED: tl.constexpr, EMIT: tl.constexpr, WEIGH: tl.constexpr,
-                 C: tl.constexpr, COSINE: tl.constexpr, BOXES: tl.constexpr, BLOCK: tl.constexpr):
+                 C: tl.constexpr, KIND: tl.constexpr, BOXES: tl.constexpr, BLOCK: tl.constexpr):
     image = tl.program_id(1).to(tl.int64)
     plane = labels + image * height * width
     start = tl.load(offsets + image)
@@ -223,10 +236,10 @@ def walk_pixels(labels, offsets, up, points, sizes, boxes, keys, out, count, hei
     south = _region_at(plane, start, up, i + width, has_south, MAPPED)
     has_south = has_south & (u != south)
     if WEIGH:
-        weight = _weight(u, east, has_east, points, sizes, boxes, ratio_density, ratio_similarity, C, COSINE, BOXES)
+        weight = _weight(u, east, has_east, points, sizes, boxes, ratio_density, ratio_similarity, C, KIND, BOXES)
         _offer(keys, east, _key(weight, u), has_east)
         best = tl.where(has_east, _key(weight, east), -(2**63))
-        weight = _weight(u, south, has_south, points, sizes, boxes, ratio_density, ratio_similarity, C, COSINE, BOXES)
+        weight = _weight(u, south, has_south, points, sizes, boxes, ratio_density, ratio_similarity, C, KIND, BOXES)
         _offer(keys, south, _key(weight, u), has_south)
         best = tl.maximum(best, tl.where(has_south, _key(weight, south), -(2**63)))
         _offer(keys, u, best, has_east | has_south)
@@ -245,7 +258,7 @@ def _region_at(plane, start, up, i, mask, MAPPED: tl.constexpr):
 
 @triton.jit
 def walk_list(edges, length, up, points, sizes, boxes, keys, out, count, capacity, ratio_density, ratio_similarity,
-               EMIT: tl.constexpr, WEIGH: tl.constexpr, C: tl.constexpr, COSINE: tl.constexpr, BOXES: tl.constexpr,
+               EMIT: tl.constexpr, WEIGH: tl.constexpr, C: tl.constexpr, KIND: tl.constexpr, BOXES: tl.constexpr,
                BLOCK: tl.constexpr):
     total = tl.load(length)
     for start in range(tl.program_id(0) * BLOCK, total, tl.num_programs(0) * BLOCK):
@@ -255,7 +268,7 @@ def walk_list(edges, length, up, points, sizes, boxes, keys, out, count, capacit
         v = tl.load(up + tl.load(edges + capacity + e, inside, 0), inside, 0).to(tl.int64)
         exists = inside & (u != v)
         if WEIGH:
-            weight = _weight(u, v, exists, points, sizes, boxes, ratio_density, ratio_similarity, C, COSINE, BOXES)
+            weight = _weight(u, v, exists, points, sizes, boxes, ratio_density, ratio_similarity, C, KIND, BOXES)
             _offer(keys, u, _key(weight, v), exists)
             _offer(keys, v, _key(weight, u), exists)
         if EMIT:

@@ -1,38 +1,39 @@
-"""Small batches as one launch: a contraction recorded as a CUDA graph and replayed.
+"""Small batches as one launch: the launches of an operation recorded as a CUDA graph and replayed.
 
 A single image keeps a GPU busy for a quarter of a millisecond, in some sixty launches that cost Python
-ten times as long. Nothing in a contraction waits for the device or depends on the pixels but through
-memory, so the launches are the same for every image of a size.
+ten times as long. Nothing in a contraction or a refinement waits for the device or depends on the pixels
+but through memory, so the launches are the same for every image of a size.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from threading import Lock
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from spit.kernels.rules import Rules
-
+SMALL = 2**24  # numbers in: batches of more are launched one by one, since there the work costs more than launches
 SEEN_BEFORE = 2  # plain runs of a size before it is worth recording; they also compile the kernels
-HELD = 2**25  # features that recordings may be for, all together: each holds its memory, about 30 bytes a feature
+HELD = 2**25  # numbers that recordings may be for, all together: each holds its memory, about 30 bytes a number
 
-
-Contract = Callable[[Tensor, Rules], tuple[Tensor, Tensor]]
-Key = tuple[torch.Size, torch.device, int, Rules]  # the number is the stream's: a recording serves one
+Tensors = tuple[Tensor, ...]
+Operation = Callable[[Tensors, Any], Tensors]
+Key = tuple[Operation, tuple[torch.Size, ...], torch.device, int, Hashable]  # the number is the stream's
 
 
 class _Recording:
-    def __init__(self, contract: Contract, features: Tensor, rules: Rules) -> None:
-        self.features = features.clone()
+    def __init__(self, operation: Operation, tensors: Tensors, options: Any) -> None:
+        self.given = tuple(tensor.clone() for tensor in tensors)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
-            self.labels, self.counts = contract(self.features, rules)
+            self.answer = operation(self.given, options)
 
-    def __call__(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        self.features.copy_(features)
+    def __call__(self, tensors: Tensors) -> Tensors:
+        for given, tensor in zip(self.given, tensors, strict=True):
+            given.copy_(tensor)
         self.graph.replay()
-        return self.labels.clone(), self.counts.clone()
+        return tuple(tensor.clone() for tensor in self.answer)
 
 
 REMEMBERED = 1024  # sizes that are counted
@@ -42,19 +43,28 @@ _seen: Counter[Key] = Counter()
 _lock = Lock()
 
 
-def replay(contract: Contract, features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
-    """What ``contract`` answers, by a recording once the size has been seen before."""
-    key = (features.shape, features.device, torch.cuda.current_stream(features.device).cuda_stream, rules)
+def replay(operation: Operation, tensors: Tensors, options: Hashable) -> Tensors:
+    """What ``operation`` answers; by a recording where the batch is small and its size was seen before."""
+    first = tensors[0]
+    shapes = tuple(tensor.shape for tensor in tensors)
+    numbers = _numbers(shapes)
+    if not first.is_cuda or numbers > SMALL:
+        return operation(tensors, options)
+    key = (operation, shapes, first.device, torch.cuda.current_stream(first.device).cuda_stream, options)
     with _lock:
         if key not in _recordings:
             if len(_seen) >= REMEMBERED:
                 _seen.clear()
             _seen[key] += 1
             if _seen[key] <= SEEN_BEFORE or torch.cuda.is_current_stream_capturing():
-                return contract(features, rules)
-            while _recordings and features.numel() + sum(shape.numel() for shape, *_ in _recordings) > HELD:
+                return operation(tensors, options)
+            while _recordings and numbers + sum(_numbers(shapes) for _, shapes, *_ in _recordings) > HELD:
                 forgotten, _ = _recordings.popitem(last=False)  # the one not used for longest
                 _seen[forgotten] = 0
-            _recordings[key] = _Recording(contract, features, rules)
+            _recordings[key] = _Recording(operation, tensors, options)
         _recordings.move_to_end(key)
-        return _recordings[key](features)
+        return _recordings[key](tensors)
+
+
+def _numbers(shapes: Iterable[torch.Size]) -> int:
+    return sum(shape.numel() for shape in shapes)

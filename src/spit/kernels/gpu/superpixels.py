@@ -23,13 +23,12 @@ from spit.kernels.gpu.forest import number_roots
 from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
 from spit.kernels.gpu.regions import compose
 from spit.kernels.gpu.replay import replay
+from spit.kernels.reference.regions import join
 from spit.kernels.reference.superpixels import climb
-from spit.kernels.rules import SCALE, Levels, Rules
+from spit.kernels.rules import ROUND, SCALE, Levels, Rules
 
 PACKABLE = 2**19
 """In images of fewer pixels two sums fit one 64-bit word."""
-SMALL = 2**24
-"""Batches of no more features are launched as one recorded CUDA graph: there launches cost more than work."""
 PROGRAMS = 2048
 """That share the walk over an edge list, whose length the host does not know."""
 
@@ -53,12 +52,12 @@ def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     if rules.merge_threshold > 0 or rules.max_tokens is not None:
         levels = superpixels(features, rules)
         return climb(levels, features, compose), levels[-1][1]
-    if features.is_cuda and features.numel() <= SMALL:
-        return replay(_last_level, features, rules)
-    return _last_level(features, rules)
+    labels, counts = replay(_last_level, (features,), rules)
+    return labels, counts
 
 
-def _last_level(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+def _last_level(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[Tensor, ...]:
+    (features,) = tensors
     batch, _, height, width = features.shape
     graph = _contract(features, rules)
     return compose(graph.parents, graph.offsets).view(batch, height, width), graph.offsets[-1].diff()
@@ -92,7 +91,7 @@ class _Graph:
         self.parents: list[Tensor] = []  # in the numbering of each image
         self.sums = self.boxes = self.up = pixels  # of the present level; see join
         self.edges: tuple[Tensor, Tensor] | None = None  # a list (2, E) and its length, from level 2 on
-        self.options = {"C": self.channels, "COSINE": rules.similarity == "cosine", "BOXES": rules.compactness > 0,
+        self.options = {"C": self.channels, "KIND": rules.kind, "BOXES": rules.compactness > 0,
                         "BLOCK": BLOCK, **EXACT}
         self.layout = {"WORDS": self.words, "PACKED": self.packed, "SCALE": SCALE}
 
@@ -105,7 +104,7 @@ class _Graph:
         grid = (blocks(self.pixels), self.batch)
         points = self._new(self.batch * self.channels * self.pixels, dtype=torch.float32)
         chosen = self._new(self.batch * self.pixels)
-        options = {key: self.options[key] for key in ("C", "COSINE", "BLOCK")} | EXACT
+        options = {key: self.options[key] for key in ("C", "KIND", "BLOCK")} | EXACT
         pixel_points[grid](self.features, points, self.pixels, SCALE=SCALE, **options)
         link_pixels[grid](points, chosen, self.height, self.width, **options)
         return chosen
@@ -139,16 +138,9 @@ class _Graph:
             gap = means[u, c] - means[v, c]
             near = near + gap * gap if c else gap * gap
         close = near < torch.tensor(threshold * threshold, dtype=torch.float32, device=u.device)
-        u, v = u[close], v[close]
-        smallest = torch.arange(count, device=u.device)
-        while True:
-            joined = smallest.scatter_reduce(0, u, smallest[v], "amin").scatter_reduce(0, v, smallest[u], "amin")
-            joined = joined[joined]
-            if torch.equal(joined, smallest):
-                chosen = self._new(self.capacity)
-                chosen[:count] = smallest.int()
-                return chosen
-            smallest = joined
+        chosen = self._new(self.capacity)
+        chosen[:count] = join(count, u[close], v[close]).int()
+        return chosen
 
     def join(self, chosen: Tensor) -> None:
         """π^(t) → π^(t+1): the trees of the forest become regions."""
@@ -248,7 +240,8 @@ def _bound(graph: _Graph, levels: Levels, bound: int) -> Levels:
         of_image = images[order]
         firsts = torch.searchsorted(of_image, torch.arange(len(counts), device=device))
         rank = torch.arange(len(order), device=device) - firsts[of_image]
-        spared = order[rank >= (counts - bound).clamp_min(0)[of_image]]
+        joined = torch.minimum((counts - bound).clamp_min(0), (counts // ROUND).clamp_min(1))  # see round_target
+        spared = order[rank >= joined[of_image]]
         chosen[spared] = spared
         padded = graph._new(graph.capacity)
         padded[:total] = chosen.int()

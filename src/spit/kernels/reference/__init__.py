@@ -7,6 +7,7 @@ tables, and the one comparison that matters is of float32 numbers made in one fi
 
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.reference.preprocess import diffuse, look_up
+from spit.kernels.reference.refinement import refine
 from spit.kernels.reference.regions import compose, region_boxes, region_sizes
 from spit.kernels.reference.superpixels import superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
@@ -19,6 +20,7 @@ __all__ = [
     "look_up",
     "nearest_sites",
     "position_histogram",
+    "refine",
     "region_boxes",
     "region_sizes",
     "scharr",

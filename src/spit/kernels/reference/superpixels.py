@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spit.kernels.reference.regions import compose
-from spit.kernels.rules import SCALE, Levels, Rules
+from spit.kernels.reference.regions import compose, join
+from spit.kernels.rules import SCALE, Levels, Rules, round_target
 from spit.tokens import offsets_of
 
 
@@ -48,7 +48,28 @@ def climb(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], lis
     return compose([parents for parents, _ in levels], offsets).view(batch, height, width)
 
 
-def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:
+def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:
+    """The partition of ``count`` regions on the way from one level to the next.
+
+    Regions join where the squared error of their features grows least.
+
+    Args:
+        labels: the level below, of more regions than wanted.
+        ceiling: the level above, whose regions nothing may cross; None is the whole image.
+
+    Shape:
+        features ``(C, H, W)`` int16, labels and ceiling ``(H, W)``, all on the CPU; answer ``(H, W)`` int32.
+    """
+    labels = labels.long()
+    graph = _pixel_graph(features).contract(labels.flatten())
+    if ceiling is not None:
+        above = torch.zeros(len(graph.sizes), dtype=torch.int64)
+        above[labels.flatten()] = ceiling.flatten().long()
+        graph.edges = graph.edges[:, above[graph.edges[0]] == above[graph.edges[1]]]
+    return _bound(graph, count, Rules(similarity="variance"))[labels].int()
+
+
+def _pixel_graph(features: Tensor) -> "_Graph":
     channels, height, width = features.shape
     pixels = torch.arange(height * width).reshape(height, width)
     edges = torch.cat([
@@ -56,13 +77,17 @@ def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:
         torch.stack([pixels[:-1].flatten(), pixels[1:].flatten()]),
     ], dim=1)  # (2, E): E^(0), the four-way adjacency
     y, x = pixels // width, pixels % width
-    graph = _Graph(
+    return _Graph(
         edges=edges,
         sums=features.reshape(channels, -1).T.long(),
         sizes=torch.ones(height * width, dtype=torch.int64),
         low=torch.stack([y.flatten(), x.flatten()], dim=1),
         high=torch.stack([y.flatten(), x.flatten()], dim=1),
     )
+
+
+def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:
+    graph = _pixel_graph(features)
     levels = []
     for t in range(rules.levels):
         # Density is the same for all pairs of pixels, and pixels have no self-loops (§2.2).
@@ -74,7 +99,7 @@ def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:
         levels.append(_merge_below(graph, rules.merge_threshold))
         graph = graph.contract(levels[-1])
     if rules.max_tokens is not None:
-        levels.append(_bound(graph, rules))
+        levels.append(_bound(graph, rules.max_tokens, rules))
     return [level.int() for level in levels]
 
 
@@ -104,16 +129,22 @@ class _Graph:
 
 
 def _similarity(graph: _Graph, similarity: str) -> Tensor:
-    """sim(μ(u), μ(v)) for each edge. The cosine needs no mean: it is the same for sums."""
+    """sim(μ(u), μ(v)) for each edge. The cosine needs no mean: it is the same for sums.
+
+    Variance: −|π_u||π_v| / (|π_u| + |π_v|) · ‖μ(u) − μ(v)‖², by which Σ‖ξ − μ‖² grows when they join.
+    """
     u, v = graph.edges
     if similarity == "cosine":
         sums = graph.sums.float()
-        norms = exact_sqrt(_running_sum(sums * sums))
+        norms = exact_sqrt(running_sum(sums * sums))
         unit = sums / torch.where(norms == 0, 1, norms)[:, None]
-        return _running_sum(unit[u] * unit[v])
+        return running_sum(unit[u] * unit[v])
     means = graph.means()
     gap = means[u] - means[v]
-    return -exact_sqrt(_running_sum(gap * gap))
+    if similarity == "variance":
+        a, b = graph.sizes[u].float(), graph.sizes[v].float()
+        return -((a * b) / (a + b) * running_sum(gap * gap))
+    return -exact_sqrt(running_sum(gap * gap))
 
 
 def exact_sqrt(x: Tensor) -> Tensor:
@@ -121,7 +152,7 @@ def exact_sqrt(x: Tensor) -> Tensor:
     return x.double().sqrt().float()
 
 
-def _running_sum(x: Tensor) -> Tensor:
+def running_sum(x: Tensor) -> Tensor:
     """Sum over the last dimension from left to right, so that rounding has one order."""
     total = x[..., 0]
     for c in range(1, x.shape[-1]):
@@ -204,32 +235,25 @@ def _merge_below(graph: _Graph, threshold: float) -> Tensor:
     u, v = graph.edges
     means = graph.means()
     gap = means[u] - means[v]
-    near = _running_sum(gap * gap) < torch.tensor(threshold * threshold, dtype=torch.float32)
-    u, v = u[near], v[near]
-    smallest = torch.arange(len(graph.sizes))
-    while True:
-        joined = smallest.scatter_reduce(0, u, smallest[v], "amin").scatter_reduce(0, v, smallest[u], "amin")
-        joined = joined[joined]
-        if torch.equal(joined, smallest):
-            return _components(joined)
-        smallest = joined
+    near = running_sum(gap * gap) < torch.tensor(threshold * threshold, dtype=torch.float32)
+    return _components(join(len(graph.sizes), u[near], v[near]))
 
 
-def _bound(graph: _Graph, rules: Rules) -> Tensor:
-    """Join regions until at most ``max_tokens`` are left: levels without self-loops, the last cut short.
+def _bound(graph: _Graph, bound: int, rules: Rules) -> Tensor:
+    """Join regions until at most ``bound`` are left, in rounds without self-loops.
 
-    A level would join every region to its best neighbour. Of these choices, a forest, only the
-    heaviest are taken, as many as are needed; each takes away exactly one region.
+    A level would join every region to its best neighbour. Of these choices, a forest, a round takes
+    only the heaviest, see :func:`round_target`; each takes away exactly one region.
     """
     parents = torch.arange(len(graph.sizes))
-    bound = rules.max_tokens or len(parents)
     while len(graph.sizes) > bound:
+        target = round_target(len(graph.sizes), bound)
         weights, chosen = _best_neighbors(graph, rules.similarity, rules.compactness, None)
         chosen = _break_pairs(chosen)
         vertices = torch.arange(len(chosen))
         children = vertices[chosen != vertices]
         heaviest = weights[children].sort(descending=True, stable=True).indices
-        spared = children[heaviest[len(vertices) - bound :]]
+        spared = children[heaviest[len(vertices) - target :]]
         chosen[spared] = spared
         level = _components(chosen)
         graph = graph.contract(level)

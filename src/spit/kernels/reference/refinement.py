@@ -1,0 +1,77 @@
+"""Boundary refinement: pixels at a boundary move to a neighbouring region where that lowers the squared error.
+
+Not in the paper; in the spirit of SEEDS and ETPS. Each sweep visits the four classes of a 2×2
+colouring of the grid in turn. No two pixels of a class touch, not even at a corner, so all of them
+decide at once from the regions as they were before the class: the order of visits does not matter,
+and neither does the number of threads.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spit.kernels.reference.superpixels import running_sum
+
+CLASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
+RING = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
+"""The eight neighbours in turn, so that even places are sides and odd ones the corners between them."""
+NORTH, EAST, SOUTH, WEST = 0, 2, 4, 6
+
+
+def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tensor:
+    """Move boundary pixels, ``sweeps`` times over.
+
+    A pixel x of region u may go to the region v of one of its four neighbours. The squared error
+    changes by |v| / (|v| + 1) · ‖x − μ_v‖² − |u| / (|u| − 1) · ‖x − μ_u‖²; of the neighbours with
+    the smallest such change below 0 the first of north, west, east and south is taken. The pixel
+    must not be needed to hold its region together: the sides of x that lie in u are connected in
+    u within the ring of eight neighbours. So regions stay 4-connected, and none disappears.
+
+    Shape:
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, pixels ``(B, C, H, W)`` uint8; the
+        answer is labels of the same shape, the input is not written to.
+    """
+    counts = offsets.diff().tolist()
+    return torch.stack([_refine_image(*image, sweeps) for image in zip(labels, counts, pixels, strict=True)])
+
+
+def _refine_image(labels: Tensor, count: int, pixels: Tensor, sweeps: int) -> Tensor:
+    height, width = labels.shape
+    padded = F.pad(labels.long(), (1, 1, 1, 1), value=-1)  # −1 is nobody's region
+    here = padded[1:-1, 1:-1]
+    colors = pixels.permute(1, 2, 0).float()  # (H, W, C)
+    for _ in range(sweeps):
+        for row, column in CLASSES:
+            visited = (slice(row, None, 2), slice(column, None, 2))
+            x, own = colors[visited], here[visited]
+            ring = torch.stack([padded[1 + dy : 1 + dy + height, 1 + dx : 1 + dx + width][visited] for dy, dx in RING])
+            means, leave, join = _regions(here, colors, count)
+            best, to = leave[own] * _distance(x, means[own]), own
+            free = _removable(ring == own)
+            for side in (NORTH, WEST, EAST, SOUTH):
+                there = ring[side]
+                error = join[there] * _distance(x, means[there])
+                better = free & (there != own) & (there >= 0) & (error < best)
+                best, to = torch.where(better, error, best), torch.where(better, there, to)
+            here[visited] = to
+    return here.int()
+
+
+def _regions(labels: Tensor, colors: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region; a single pixel never leaves."""
+    labels, colors = labels.flatten(), colors.flatten(0, 1).long()
+    sizes = torch.bincount(labels, minlength=count).float()
+    sums = colors.new_zeros(count, colors.shape[1]).index_add_(0, labels, colors).float()
+    return sums / sizes[:, None], sizes / (sizes - 1).clamp_min(1), sizes / (sizes + 1)
+
+
+def _distance(x: Tensor, mean: Tensor) -> Tensor:
+    gap = x - mean
+    return running_sum(gap * gap)
+
+
+def _removable(own: Tensor) -> Tensor:
+    """Where the sides in a pixel's own region, its first, are connected through the corners between them."""
+    sides = own[0::2]
+    bridges = sides & own[1::2] & sides.roll(-1, 0)
+    return sides.sum(0) - bridges.sum(0) == 1

@@ -1,0 +1,118 @@
+"""Boundary refinement: hand-worked moves, what it keeps, and numba's equality with the definition."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spit.kernels import Rules, cpu, reference
+from spit.tokenizers.preprocess import superpixel_features
+from spit.tokens import offsets_of
+
+Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
+BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+
+
+def refined(backend: object, labels: list[list[int]], pixels: list[list[int]], sweeps: int = 1) -> list[list[int]]:
+    maps = torch.tensor([labels], dtype=torch.int32)
+    offsets = torch.tensor([0, int(maps.max()) + 1])
+    answer: Tensor = backend.refine(maps, offsets, torch.tensor([[pixels]], dtype=torch.uint8), sweeps)
+    return answer[0].tolist()
+
+
+@BACKENDS
+def test_a_pixel_goes_where_its_color_is(backend: object) -> None:
+    assert refined(backend, [[0, 0, 0, 1, 1]], [[9, 9, 50, 50, 50]]) == [[0, 0, 1, 1, 1]]
+
+
+@BACKENDS
+def test_the_gain_counts_what_the_move_does_to_both_means(backend: object) -> None:
+    """x = 10 among {0, 10}: staying costs 2/1 · 5² = 50, going to {15, 15, 16, 16} 4/5 · 5.5² = 24.2."""
+    assert refined(backend, [[0, 0, 1, 1, 1, 1]], [[0, 10, 15, 15, 16, 16]]) == [[0, 1, 1, 1, 1, 1]]
+    # From {0, 0, 0, 4}: staying costs 4/3 · 3² = 12, going to {8, 8} 2/3 · 4² = 10.67; to {9, 9} it would be 16.67.
+    assert refined(backend, [[0, 0, 0, 0, 1, 1]], [[0, 0, 0, 4, 8, 8]]) == [[0, 0, 0, 1, 1, 1]]
+    assert refined(backend, [[0, 0, 0, 0, 1, 1]], [[0, 0, 0, 4, 9, 9]]) == [[0, 0, 0, 0, 1, 1]]
+
+
+@BACKENDS
+def test_a_pixel_that_holds_its_region_together_stays(backend: object) -> None:
+    bridge = [[0, 1, 0], [0, 0, 0], [2, 2, 2]]
+    pixels = [[9, 90, 9], [9, 90, 9], [90, 90, 90]]
+    assert refined(backend, bridge, pixels)[1][1] == 0
+    around = [[0, 1, 0], [0, 0, 0], [0, 0, 0]]  # the same pixel where there is a way round
+    assert refined(backend, around, [[9, 90, 9], [9, 90, 9], [9, 9, 9]])[1][1] == 1
+    far = [[0, 1, 0, 0], [0, 0, 0, 0], [2, 2, 2, 0], [0, 0, 0, 0]]  # the way round is not within its ring
+    assert refined(backend, far, [[9, 90, 9, 9], [9, 90, 9, 9], [90, 90, 90, 9], [9, 9, 9, 9]])[1][1] == 0
+
+
+@BACKENDS
+def test_the_last_pixel_of_a_region_stays(backend: object) -> None:
+    assert refined(backend, [[0, 1, 0]], [[7, 7, 7]], 5) == [[0, 1, 0]]
+    assert refined(backend, [[0]], [[7]], 5) == [[0]]
+
+
+@BACKENDS
+def test_equal_neighbors_go_by_north_west_east_south(backend: object) -> None:
+    labels = [[1, 1, 1], [2, 0, 3], [2, 0, 3], [2, 0, 3]]
+    pixels = [[50, 50, 50], [50, 50, 50], [50, 9, 50], [50, 9, 50]]
+    assert refined(backend, labels, pixels)[1][1] == 1  # three pixels of 50 each, and the north comes first
+    labels = [[2, 2, 2], [1, 0, 3], [1, 0, 3], [1, 0, 3]]
+    assert refined(backend, labels, pixels)[1][1] == 2
+
+
+@BACKENDS
+def test_no_sweep_and_no_gain_change_nothing(backend: object) -> None:
+    labels = [[0, 0, 1, 1], [0, 0, 1, 1]]
+    assert refined(backend, labels, [[9, 50, 9, 50], [50, 9, 50, 9]], 0) == labels
+    assert refined(backend, labels, [[5] * 4] * 2, 3) == labels
+
+
+def squared_error(labels: Tensor, pixels: Tensor) -> float:
+    values = pixels.double().flatten(1)
+    one_hot = torch.nn.functional.one_hot(labels.flatten().long()).double()
+    means = values @ one_hot / one_hot.sum(0)
+    return float(((values - means[:, labels.flatten().long()]) ** 2).sum())
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    seed=st.integers(0, 100_000),
+    shape=st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(1, 16), st.sampled_from([1, 2, 5, 17])),
+    sweeps=st.integers(0, 4), levels=st.integers(1, 3),
+)
+@example(seed=3, shape=(1, 3, 1, 1), sweeps=2, levels=1)
+def test_parity_and_soundness(
+    texture: Texture, pieces: Callable[[Tensor], int], seed: int, shape: tuple[int, ...], sweeps: int, levels: int
+) -> None:
+    pixels = texture(seed, shape, 0, 255).to(torch.uint8)
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "color"), Rules(levels=levels))
+    given_labels, given_pixels = labels.clone(), pixels.clone()
+    answer = cpu.refine(labels, offsets_of(counts), pixels, sweeps)
+    assert torch.equal(answer, reference.refine(labels, offsets_of(counts), pixels, sweeps))
+    assert torch.equal(labels, given_labels)
+    assert torch.equal(pixels, given_pixels)
+    for image, count in zip(answer, counts.tolist(), strict=True):
+        assert image.unique().tolist() == list(range(count))
+        assert pieces(image) == count
+
+
+def test_the_error_falls_on_photographs(photo: Callable[[str, int], Tensor]) -> None:
+    pixels = torch.stack([photo("astronaut", 128), photo("coffee", 128)])
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
+    for image, (one, count) in enumerate(zip(labels, counts, strict=True)):
+        errors = [squared_error(cpu.refine(one[None], offsets_of(count[None]), pixels[image][None], k)[0],
+                                pixels[image]) for k in range(4)]
+        assert errors == sorted(errors, reverse=True)
+        assert errors[3] < 0.85 * errors[0]
+
+
+def test_an_image_alone_and_in_a_batch(photo: Callable[[str, int], Tensor]) -> None:
+    pixels = torch.stack([photo("astronaut", 64), photo("coffee", 64), photo("chelsea", 64)])
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
+    whole = cpu.refine(labels, offsets_of(counts), pixels, 2)
+    for b in range(3):
+        alone = cpu.refine(labels[b : b + 1], offsets_of(counts[b : b + 1]), pixels[b : b + 1], 2)
+        assert torch.equal(alone[0], whole[b])

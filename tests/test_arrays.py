@@ -1,0 +1,76 @@
+"""spit.superpixels, as a user of scikit-image meets it."""
+
+import numpy as np
+import pytest
+from skimage import color, data, img_as_float, measure, segmentation
+
+import spit
+
+
+def explained(image: np.ndarray, labels: np.ndarray) -> float:
+    values = image.reshape(-1, image.shape[2]).astype(float)
+    sizes = np.bincount(labels.ravel())
+    means = np.stack([np.bincount(labels.ravel(), values[:, c]) for c in range(3)], 1) / np.maximum(sizes, 1)[:, None]
+    within = ((values - means[labels.ravel()]) ** 2).sum()
+    return float(1 - within / ((values - values.mean(0)) ** 2).sum())
+
+
+@pytest.mark.parametrize("n", [1, 7, 100, 600, 3000])
+def test_so_many_as_asked_for(n: int) -> None:
+    labels = spit.superpixels(data.chelsea(), n=n)
+    assert labels.shape == (300, 451)
+    assert labels.dtype == np.int64
+    assert np.unique(labels).tolist() == list(range(1, n + 1))
+    assert measure.label(labels, connectivity=1).max() == n
+
+
+def test_regionprops_and_the_tools_of_scikit_image_take_them() -> None:
+    image = data.coffee()
+    labels = spit.superpixels(image, n=200)
+    regions = measure.regionprops(labels, intensity_image=image)
+    assert len(regions) == 200
+    assert sum(region.area for region in regions) == labels.size
+    assert color.label2rgb(labels, image, kind="avg", bg_label=-1).shape == image.shape
+    assert segmentation.mark_boundaries(image, labels).shape == image.shape
+
+
+def test_better_than_slic_at_the_same_count_and_better_refined() -> None:
+    image = data.astronaut()
+    slic = segmentation.slic(image, n_segments=300, start_label=1)
+    count = len(np.unique(slic))
+    ours, plain = spit.superpixels(image, n=count), spit.superpixels(image, n=count, refine=0)
+    assert explained(image, ours) > explained(image, plain) > explained(image, slic)
+
+
+def test_the_image_may_be_grey_or_float_or_bool_and_is_not_touched() -> None:
+    image = data.camera()
+    before = image.copy()
+    labels = spit.superpixels(image, n=50)
+    assert np.array_equal(image, before)
+    assert np.array_equal(labels, spit.superpixels(img_as_float(image), n=50))
+    assert np.array_equal(labels, spit.superpixels(image[..., None], n=50))
+    assert spit.superpixels(image > 100, n=50).max() <= 50  # flat areas are joined whole
+    assert np.array_equal(labels[:, ::-1] - 1, spit.superpixels(image, n=50, start_label=0)[:, ::-1])
+
+
+def test_a_view_and_its_copy_agree() -> None:
+    image = data.chelsea()[::2, ::-3]
+    assert np.array_equal(spit.superpixels(image, n=40), spit.superpixels(image.copy(), n=40))
+
+
+@pytest.mark.parametrize(("image", "options", "message"), [
+    (np.zeros(5, np.uint8), {}, r"shape \(H, W\) or \(H, W, C\), got \(5,\)"),
+    (np.zeros((4, 4, 3), np.uint8), {"n": 0}, "1 or more, got 0"),
+    (np.zeros((4, 4, 3), np.uint8), {"n": 2.5}, "whole number of 1 or more, got 2.5"),
+    (np.zeros((4, 4, 3), np.uint8), {"refine": -1}, "refine of at least 0, got -1"),
+    (np.full((4, 4, 3), 7.0), {}, r"float images in \[0, 1\]"),
+    (np.full((4, 4, 3), np.nan), {}, "NaN"),
+])
+def test_errors(image: np.ndarray, options: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        spit.superpixels(image, **options)
+
+
+def test_other_dtypes_are_refused() -> None:
+    with pytest.raises(TypeError, match="uint8 or floating"):
+        spit.superpixels(np.zeros((4, 4, 3), np.int32))
