@@ -50,6 +50,12 @@ def main() -> None:
         verdict = "within" if cost <= bar else "NOT within"
         print(f"{name:32s} {cost:.4f} ms an image ({verdict} {bar}; "
               f"published code {published}, {published / cost:.0f}×)")
+    for sweeps in (1, 3, 5):
+        refined = spit.SuperpixelTokenizer(refine=sweeps)
+        costs = [median_ms(lambda tokenizer=tokenizer, images=images: tokenizer(images), device, rounds=30, warm_up=5)
+                 for images in (square, wide, single) for tokenizer in (tokenizer, refined)]
+        ratios = ", ".join(f"{after / before:.2f}" for before, after in zip(costs[::2], costs[1::2], strict=True))
+        print(f"with {sweeps} sweeps of refinement superpixels cost {ratios} times as much")
     rate = copy_rate(device)
     print(f"\ncopying moves {rate / 1e12:.2f} TB/s\n{'stage':34s} {'MB':>7s} {'floor ms':>9s} {'ms':>7s} {'×':>5s}")
     for name, kernels, moved in floors(square, tokenizer, partition):

@@ -229,10 +229,11 @@ class TestHierarchy:
             assert torch.equal(hier.at(int(level.counts[0])).labels, level.labels)
 
     def test_at_joins_what_is_most_alike_and_crosses_nothing(self) -> None:
-        image = torch.tensor([[[10, 10, 12, 12, 200, 200, 203, 203]]], dtype=torch.uint8).expand(3, 2, -1)
-        hier = SuperpixelTokenizer(levels=2, features="color", similarity="variance", self_loop="none").hierarchy(image)
-        assert hier.counts[:, 0].tolist() == [16, 4, 2]
-        assert hier.at(3).labels[0, 0].tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
+        stripes = [0] * 4 + [40] * 4 + [150] * 4 + [200] * 4
+        image = torch.tensor([[stripes]], dtype=torch.uint8).expand(3, 4, -1)
+        hier = SuperpixelTokenizer(levels=2, similarity="variance", self_loop="none").hierarchy(image)
+        assert hier.counts[:, 0].tolist() == [64, 4, 2]
+        assert hier.at(3).labels[0, 0].tolist() == [0] * 4 + [1] * 4 + [2] * 8  # contrast spreads dark tones
 
     @pytest.mark.parametrize("count", [0, -1, 409])
     def test_at_no_such_count(self, images: list[Tensor], count: int) -> None:

@@ -226,7 +226,8 @@ class Hierarchy:
         if not 1 <= count <= fewest:
             raise ValueError(f"expected a count of 1 to {fewest}, the pixels of an image, got {count}")
         if not self.features:
-            raise ValueError("this hierarchy has no features to join regions by; make it with tokenizer.hierarchy(images)")
+            raise ValueError("this hierarchy has no features to join regions by; "
+                             "make it with tokenizer.hierarchy(images)")
         levels = [partition.cpu() for partition in self]
         features = [image for block in self.features for image in block]
         parts = []

@@ -88,7 +88,7 @@ def test_parity_and_soundness(
     texture: Texture, pieces: Callable[[Tensor], int], seed: int, shape: tuple[int, ...], sweeps: int, levels: int
 ) -> None:
     pixels = texture(seed, shape, 0, 255).to(torch.uint8)
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "color"), Rules(levels=levels))
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=levels))
     given_labels, given_pixels = labels.clone(), pixels.clone()
     answer = cpu.refine(labels, offsets_of(counts), pixels, sweeps)
     assert torch.equal(answer, reference.refine(labels, offsets_of(counts), pixels, sweeps))

@@ -29,7 +29,7 @@ def test_defaults_are_the_public_ones() -> None:
     {"merge_threshold": 0.2},
     {"max_tokens": 5},
     {"similarity": "variance"},
-    {"features": "color"},
+    {"features": "saturated"},
     {"refine": 2},
 ])
 def test_smoke(photo: Photo, options: dict[str, object]) -> None:
@@ -47,7 +47,7 @@ def test_every_option_matters() -> None:
     variants: list[dict[str, object]] = [
         {}, {"levels": 3}, {"compactness": 0.3}, {"features": "published"}, {"similarity": "euclidean"},
         {"self_loop": "paper"}, {"self_loop": "published"}, {"self_loop": "none"}, {"merge_threshold": 0.2},
-        {"max_tokens": 5}, {"similarity": "variance"}, {"features": "color"}, {"refine": 1}, {"refine": 2},
+        {"max_tokens": 5}, {"similarity": "variance"}, {"features": "saturated"}, {"refine": 1}, {"refine": 2},
     ]
     maps = [SuperpixelTokenizer(**options)(image).labels for options in variants]
     for i, labels in enumerate(maps):
@@ -134,7 +134,7 @@ def test_features_say_how_many_channels_they_take() -> None:
     ({"max_tokens": 0}, "max_tokens of at least 1, got 0"),
     ({"max_tokens": -5}, "got -5"),
     ({"refine": -1}, "refine of at least 0, got -1"),
-    ({"features": "rgb"}, "features to be one of paper, published, color, got 'rgb'"),
+    ({"features": "rgb"}, "features to be one of paper, published, saturated, got 'rgb'"),
     ({"similarity": "dot"}, "similarity to be one of cosine, euclidean, variance, got 'dot'"),
     ({"self_loop": True}, "self_loop to be one of clipped, paper, published, none, got True"),
 ])

@@ -12,6 +12,13 @@ from spit.data.images import load_image
 from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
 
 BATCHES = (1, 7, 64)
+TOKENIZERS: tuple[Tokenizer, ...] = (
+    SuperpixelTokenizer(),
+    SuperpixelTokenizer(compactness=0.1, max_tokens=196),
+    SuperpixelTokenizer(levels=3, features="saturated", similarity="variance", self_loop="none", max_tokens=600,
+                        refine=3),
+    VoronoiTokenizer(),
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ def check_labels(paths: Sequence[Path], device: torch.device) -> Iterator[Check]
     Images of one size are put into batches of 1, 7 and 64.
     """
     images = [load_image(path) for path in paths]
-    for tokenizer in (SuperpixelTokenizer(), SuperpixelTokenizer(compactness=0.1, max_tokens=196), VoronoiTokenizer()):
+    for tokenizer in TOKENIZERS:
         options = {key: value for key, value in tokenizer.config().items() if value != type(tokenizer)().config()[key]}
         name = ", ".join([tokenizer.name, *(f"{key}={value}" for key, value in options.items())])
         expected = [tokenizer(image).blocks[0][0] for image in images]

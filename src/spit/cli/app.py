@@ -10,8 +10,11 @@ from spit.cli.bench import bench
 from spit.cli.classify import classify
 from spit.cli.console import fail
 from spit.cli.demo import demo
+from spit.cli.evaluate import evaluation
 from spit.cli.options import command
+from spit.cli.retrofit import retrofit
 from spit.cli.tokenize import tokenize
+from spit.cli.train import train
 from spit.errors import SpitError
 
 STOPPED = 130  # what a shell makes of an interrupt
@@ -23,8 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify, bench):
+for verb in (demo, tokenize, classify, bench, train, retrofit):
     app.command()(command(verb))
+app.add_typer(evaluation)
 
 
 def _show_version(asked: bool) -> None:

@@ -45,8 +45,11 @@ class TokenizerOptions:
     merge_threshold: Annotated[float | None, _option(
         "Superpixels: join neighbours closer than this after the last level; 0 joins none.")] = None
     max_tokens: Annotated[int | None, _option("Superpixels: an exact upper bound on the number of regions.")] = None
-    features: Annotated[str | None, _option("Superpixels: what is compared, paper or published.", "NAME")] = None
-    similarity: Annotated[str | None, _option("Superpixels: how it is, cosine or euclidean.", "NAME")] = None
+    refine: Annotated[int | None, _option("Superpixels: sweeps of boundary moves after the hierarchy.")] = None
+    features: Annotated[str | None, _option(
+        "Superpixels: what is compared, paper, published or saturated.", "NAME")] = None
+    similarity: Annotated[str | None, _option(
+        "Superpixels: how it is, cosine, euclidean or variance.", "NAME")] = None
     self_loop: Annotated[str | None, _option(
         "Superpixels: weight of staying alone: clipped, paper, published or none.", "NAME")] = None
     patch_size: Annotated[int | None, _option("Patches: side in pixels, 16 unless told.")] = None
@@ -55,8 +58,8 @@ class TokenizerOptions:
 
     def given(self, name: str) -> dict[str, Any]:
         """What was asked for of the tokenizer of that name; what belongs to another is refused."""
-        known = {"superpixel": ("levels", "compactness", "merge_threshold", "max_tokens", "features", "similarity",
-                                "self_loop"),
+        known = {"superpixel": ("levels", "compactness", "merge_threshold", "max_tokens", "refine", "features",
+                                "similarity", "self_loop"),
                  "patch": ("patch_size",), "voronoi": ("cells", "seed")}
         asked = {key: value for key, value in vars(self).items() if key != "tokenizer" and value is not None}
         for key in asked:

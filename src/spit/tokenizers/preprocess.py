@@ -19,8 +19,11 @@ from spit.kernels.reference.superpixels import exact_sqrt
 DIFFUSION_STEPS = 4
 CONDUCTION = 0.1
 STEP_SIZE = 0.5
+SATURATION = 2.718
+BITS = 12  # of fraction, in what integers are multiplied by
+HALF = 2 ** (BITS - 1)  # rounds
 
-Features = Literal["paper", "published", "color"]
+Features = Literal["paper", "published", "saturated"]
 
 
 def superpixel_features(block: Tensor, features: Features) -> Tensor:
@@ -28,7 +31,8 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
 
     ``"paper"``: the contrast-adjusted channels, diffused. ``"published"``: what the authors' code
     has, four channels: saturated YCbCr with arcsinh contrast, diffused, and the gradient's magnitude.
-    ``"color"``: the image's own channels.
+    ``"saturated"``: the paper's, with saturation pushed as in the published code before the diffusion;
+    objects differ in hue more than in brightness, so that regions follow them better (docs/superpixels.md).
     A grey image counts as an RGB image with three equal channels.
 
     Shape:
@@ -37,16 +41,16 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
     pixels = quantize(block)
     if pixels.shape[1] == 1:
         pixels = pixels.expand(-1, 3, -1, -1)
-    elif features == "published" and pixels.shape[1] != 3:
-        raise ValueError(f"features='published' needs images with 1 or 3 channels, got {pixels.shape[1]}; "
+    elif features != "paper" and pixels.shape[1] != 3:
+        raise ValueError(f"features={features!r} needs images with 1 or 3 channels, got {pixels.shape[1]}; "
                          "features='paper' takes any number")
     device = pixels.device
-    if features == "color":
-        return kernels.look_up(pixels, _color_table(pixels.shape[1], device))
     adjusted = kernels.look_up(pixels, _contrast_table(pixels.shape[1], device))
     flux = _flux_table(device)
     if features == "paper":
         return kernels.diffuse(adjusted, flux, DIFFUSION_STEPS)
+    if features == "saturated":
+        return kernels.diffuse(_saturated(adjusted), flux, DIFFUSION_STEPS)
     return torch.cat([kernels.diffuse(_saturated_ycbcr(adjusted), flux, DIFFUSION_STEPS), _edges(pixels)], dim=1)
 
 
@@ -58,13 +62,6 @@ def _contrast_table(channels: int, device: torch.device) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def _color_table(channels: int, device: torch.device) -> Tensor:
-    """Black to white as −1 to 1."""
-    values = torch.arange(256, dtype=torch.float64) / 255
-    return _fixed_point((2 * values - 1).expand(channels, 256).contiguous(), device)
-
-
-@lru_cache(maxsize=8)
 def _flux_table(device: torch.device) -> Tensor:
     """γ · exp(−(Δ/κ)²) · Δ for every difference Δ from −2 to 2."""
     difference = torch.arange(-2 * SCALE, 2 * SCALE + 1, dtype=torch.float64) / SCALE
@@ -72,14 +69,27 @@ def _flux_table(device: torch.device) -> Tensor:
     return (flux * SCALE).round().int().to(device)
 
 
+def _luma(channels: Tensor) -> Tensor:
+    red, green, blue = channels.unbind(1)
+    return (1225 * red + 2404 * green + 467 * blue + HALF) >> BITS  # 0.299, 0.587 and 0.114
+
+
+def _saturated(adjusted: Tensor) -> Tensor:
+    """The channels with saturation pushed by e around the luma."""
+    channels = adjusted.int()
+    luma = _luma(channels)[:, None]
+    pushed = (channels.sub_(luma).mul_(round(SATURATION * 2**BITS)).add_(HALF) >> BITS).add_(luma)
+    return pushed.clamp_(-SCALE, SCALE).to(torch.int16)
+
+
 def _saturated_ycbcr(adjusted: Tensor) -> Tensor:
     """Luma, and the chroma after saturation is pushed by e around the luma; then arcsinh contrast."""
-    red, green, blue = adjusted.int().unbind(1)
-    luma = _rounded_quotient(299 * red + 587 * green + 114 * blue, 1000)
-    push = 2.718
-    # Cb = (B − Y) / (2 − 2·0.114) and Cr = (R − Y) / (2 − 2·0.299), with twelve fractional bits.
-    blueness = _rounded_quotient(round(push * 4096 / 1.772) * (blue - luma), 4096)
-    redness = _rounded_quotient(round(push * 4096 / 1.402) * (red - luma), 4096)
+    channels = adjusted.int()
+    luma = _luma(channels)
+    red, _, blue = channels.unbind(1)
+    # Cb = (B − Y) / (2 − 2·0.114) and Cr = (R − Y) / (2 − 2·0.299).
+    blueness = (round(SATURATION * 2**BITS / 1.772) * (blue - luma) + HALF) >> BITS
+    redness = (round(SATURATION * 2**BITS / 1.402) * (red - luma) + HALF) >> BITS
     ycbcr = torch.stack([luma, blueness, redness], dim=1).clamp(-SCALE, SCALE)
     return _arcsinh_table(10.0, SCALE, adjusted.device)[(ycbcr + SCALE).long()]
 
@@ -110,7 +120,3 @@ def _arcsinh_table(factor: float, largest: int, device: torch.device) -> Tensor:
 
 def _fixed_point(x: Tensor, device: torch.device) -> Tensor:
     return (x * SCALE).round().to(device, torch.int16)
-
-
-def _rounded_quotient(numerator: Tensor, denominator: int) -> Tensor:
-    return torch.div(numerator + denominator // 2, denominator, rounding_mode="floor")

@@ -40,7 +40,7 @@ class SuperpixelTokenizer(Tokenizer):
             joined until it holds. None is no bound.
         refine: after the hierarchy, sweeps in which boundary pixels move to the neighbouring region where
             that lowers the squared error of the image's colours, see :func:`spit.kernels.refine`.
-        features: ``"paper"``, ``"published"`` or ``"color"``, see :func:`superpixel_features`.
+        features: ``"paper"``, ``"published"`` or ``"saturated"``, see :func:`superpixel_features`.
         similarity: ``"cosine"``; ``"euclidean"`` for minus the distance; ``"variance"`` for minus the
             growth of the squared error when two regions join.
         self_loop: weight of staying alone, (size − mean) / std of the sizes at that level:

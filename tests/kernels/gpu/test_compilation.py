@@ -72,8 +72,9 @@ print(*sorted({name for name, _ in kernels}))
 """
 
 KERNELS = {
-    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "_diffuse", "_find_roots", "_gradient_histogram", "link_pixels",
-    "_look_up", "_move", "_nearest", "_number_roots", "pixel_points", "_position_histogram", "region_points", "_scharr",
+    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "_diffuse", "_find_roots",
+    "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "_number_roots",
+    "pixel_points", "_position_histogram", "region_points", "_scharr",
     "_sizes", "sum_pixels", "sum_regions", "_tabulate", "walk_list", "walk_pixels",
 }
 

@@ -16,7 +16,7 @@ from spit.tokens import offsets_of
 @pytest.mark.parametrize("shape", [(3, 3, 11, 13), (1, 1, 1, 1), (2, 4, 1, 9), (2, 1, 9, 1), (2, 3, 16, 16)])
 def test_textures(gpu: Any, mixed: Callable[..., Tensor], shape: tuple[int, ...]) -> None:
     pixels = mixed(shape, 0, 255, first=8).to(torch.uint8)
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "color"), Rules(levels=2))
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=2))
     before = labels.clone()
     got = gpu.refine(labels, offsets_of(counts), pixels, 2)
     assert torch.equal(got, reference.refine(labels, offsets_of(counts), pixels, 2))

@@ -71,7 +71,7 @@ def pieces(fine: Tensor, coarse: Tensor) -> tuple[Tensor, Tensor]:
     Shape:
         fine and coarse ``(B, H, W)``; labels ``(B, H, W)`` int32 and counts ``(B,)`` int64.
     """
-    batch, height, width = fine.shape
+    batch = len(fine)
     pixels = torch.arange(fine.numel(), device=fine.device).view(fine.shape)
     u, v = [], []
     for first, second in (((..., slice(None, -1)), (..., slice(1, None))),

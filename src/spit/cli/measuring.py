@@ -1,0 +1,172 @@
+"""What the verbs of ``spit evaluate`` that run models share: options, models, progress, and the report."""
+
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from spit.cli.console import answers, print_json, shown, waiting
+from spit.cli.options import AsJson, Device, choose_device
+from spit.cli.outputs import write_files
+
+if TYPE_CHECKING:
+    from spit.evaluation.answers import Examiner, Subject
+    from spit.evaluation.answers import Progress as Report
+    from spit.evaluation.labelled import LabelledFolder
+    from spit.evaluation.sheets import Sheet
+
+Data = Annotated[Path, typer.Option(
+    "--data", metavar="FOLDER", show_default=False,
+    help="Images in a folder for each class: in sorted order, or named by class index or WordNet id.")]
+Models = Annotated[list[str], typer.Option(
+    "--model", metavar="NAME|PATH|HUB_ID", show_default=False,
+    help="A name of spit.list_models() whose weights come with spit, a folder that spit.save_model wrote, a Hugging "
+         "Face hub id, or a ViT in timm's names (.safetensors or .pth); may be given several times.")]
+Output = Annotated[Path | None, typer.Option(
+    "--output", "-o", metavar="FOLDER", show_default=False,
+    help="Write results.json, results.md and images.jsonl there. A run that was stopped goes on from images.jsonl.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, show_default=False,
+                                           help="Only so many images, spread over the set.")]
+Batch = Annotated[int | None, typer.Option("--batch", min=1, show_default=False,
+                                           help="Images in a batch; 256 on a GPU, 16 on a CPU unless told.")]
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How models are run, and where the results go."""
+
+    size: Annotated[int, typer.Option("--size", min=1, help="Side of the central square that models see.")] = 224
+    batch: Batch = None
+    precision: Annotated[str, typer.Option("--precision", metavar="fp32|bf16",
+                                           help="Of the transformer; bf16 on a GPU alone.")] = "fp32"
+    limit: Limit = None
+    device: Device = "auto"
+    output: Output = None
+    as_json: AsJson = False
+
+    def load(self, sources: Sequence[str]) -> "list[Subject]":
+        """The models that ``--model`` names, on the device, in evaluation mode.
+
+        Raises:
+            WeightsError: no such weights, or damaged ones.
+            ValueError: an unknown name, or the same model twice.
+        """
+        place = choose_device(self.device)
+        check_output(self.output)
+        if len(set(sources)) < len(sources):
+            raise ValueError("expected each --model once, got one twice")
+        with waiting("Loading models"):
+            from spit.evaluation.answers import Subject
+
+            short = [Path(source).stem if Path(source).is_file() else Path(source).name for source in sources]
+            names = short if len(set(short)) == len(short) else sources
+            return [Subject.of(name, _load(source).to(place).eval())
+                    for name, source in zip(names, sources, strict=True)]
+
+    def folder(self, data: Path) -> "LabelledFolder":
+        """The labelled images of ``--data``, ``--limit`` of them."""
+        from spit.evaluation.labelled import labelled_folder
+
+        return labelled_folder(data).spread(self.limit)
+
+    @contextmanager
+    def examiner(self) -> "Iterator[Examiner]":
+        """Who asks the models, behind a progress bar, keeping answers below ``--output``."""
+        import torch
+
+        from spit.evaluation.answers import Examiner, Setup
+
+        place = torch.device(choose_device(self.device))
+        setup = Setup(self.size, self.batch or (256 if place.type == "cuda" else 16), place, self.precision)
+        with progress_bar() as report, Examiner(setup, journal(self.output), report) as examiner:
+            yield examiner
+
+    def report(self, sheet: "Sheet", rows: Sequence[Any], **about: Any) -> None:
+        """Write and print the results."""
+        report(sheet, rows, self.output, self.as_json, size=self.size, precision=self.precision,
+               device=choose_device(self.device), **about)
+
+
+@contextmanager
+def progress_bar() -> "Iterator[Report]":
+    """A function that shows what is being done, how much is, and how much there is in all."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+               TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Starting", total=None)
+        yield lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total)
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse a file where a folder must be, before the work."""
+    if output is not None and output.exists() and not output.is_dir():
+        raise ValueError(f"expected a folder for --output, got the file {shown(output)}")
+
+
+def journal(output: Path | None) -> Path | None:
+    """Where answers are kept, image by image."""
+    return None if output is None else output / "images.jsonl"
+
+
+def about_line(data: Path, images: int, **settings: Any) -> str:
+    """Data, machine and settings, for the head of a table."""
+    listed = "".join(f"; {key} {value}" for key, value in settings.items())
+    return f"{images} images of {shown(data)}{listed}; {_machine()}."
+
+
+def report(sheet: "Sheet", rows: Sequence[Any], output: Path | None, as_json: bool, **about: Any) -> None:
+    """Write results.json and results.md, whole or not at all, and print the table or the document."""
+    from spit import __version__
+
+    document = {**about, "machine": _machine(), "spit": __version__, "rows": [asdict(row) for row in rows]}
+    if output is not None:
+        write_files({output / "results.json": (json.dumps(document, indent=2) + "\n").encode(),
+                     output / "results.md": sheet.markdown().encode()})
+    if as_json:
+        print_json(document)
+        return
+    table = Table(title=f"{sheet.title}: {sheet.about}", caption=sheet.notes, title_justify="left",
+                  caption_justify="left")
+    for index, heading in enumerate(sheet.headings):
+        table.add_column(heading, justify="left" if index < sheet.words else "right")
+    for cells in sheet.cells:
+        table.add_row(*(Text(cell) for cell in cells))
+    console = answers()
+    console.print(table)
+    if output is not None:
+        console.print(Text(f"results.json, results.md and images.jsonl are in {shown(output)}"))
+
+
+def _load(source: str) -> Any:
+    from spit import registry, weights
+    from spit.cli.models import WAYS, embedded
+    from spit.cli.models import _load as load_source
+    from spit.errors import WeightsError
+
+    path = Path(source)
+    named = not path.exists() and path.name == source and path.suffix.lower() not in weights.FILE_SUFFIXES
+    if not named:
+        return load_source(source, None)
+    registry.model_config(source)  # an unknown name is refused as such
+    if not embedded(source):
+        raise WeightsError(f"no trained weights of {source} come with this version of spit; "
+                           + WAYS.replace("--weights with", "--model"))
+    return load_source(None, source)
+
+
+def _machine() -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"

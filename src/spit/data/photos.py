@@ -1,0 +1,287 @@
+"""Photos to train on: folders and shards as one list, each photo whole, squashed to a square."""
+
+import hashlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Subset, get_worker_info
+
+from spit.data.crops import central_square
+from spit.data.folders import image_paths
+from spit.data.images import MAX_PIXELS, _identify, _open, _quiet, _reason, _rgb, _upright, load_image
+from spit.data.shards import expand_pattern, index_shard, is_shard, read_member
+from spit.errors import ImageError
+
+Item = tuple[Tensor, float, int]
+BAD_SHARE = 0.01
+GAP = 2.0  # photos are halved or draft-decoded to no less than this many times their final side, then resized exactly
+_log = logging.getLogger("spit")
+
+
+class Photos(Dataset[Item]):
+    """A list of photos from any mix of folders and WebDataset shards.
+
+    ``photos[i]`` is ``(image, aspect, label)``: the whole image squashed to a square, what its width
+    over its height was, and its class, −1 where it has none. The crop un-squashes later, on the
+    training device. An image that cannot be read is named once and replaced by the next that can;
+    more than 1 % of them (and more than one) stop the run.
+
+    Args:
+        sources: folders, shards (``.tar``), or patterns of them: ``shards-{000..012}.tar``, ``part-*``.
+        side: of the square.
+        labelled: whether every photo must have a class: the sub-folder of the source it lies in; in a
+            shard what ``key.cls`` says, or else the folder in the member's name.
+        classes: their names in order; those found, sorted, unless told. Where all come from
+            ``key.cls`` and are whole numbers, the number is the label.
+
+    Shape:
+        image ``(3, side, side)`` uint8.
+
+    Raises:
+        ImageError: a source is missing or holds no image, or a photo has no class where it must.
+    """
+
+    def __init__(self, sources: Sequence[str | PathLike[str]], side: int, labelled: bool = False,
+                 classes: Sequence[str] | None = None) -> None:
+        if side < 1:
+            raise ValueError(f"expected a side of at least 1 pixel, got {side}")
+        if not sources or isinstance(sources, str | PathLike):
+            raise ValueError(f"expected a list of folders or shards, got {sources!r}")
+        self.side = side
+        self._containers: list[str] = []  # folders and shards
+        self._where: list[tuple[int, str, int, int]] = []  # container, name in it, offset and size in a shard or −1
+        found: list[str | None] = []
+        numbered = True
+        for source in sources:
+            for path in expand_pattern(os.fspath(source)):
+                labels = self._add_shard(path) if is_shard(path) else self._add_folder(path)
+                numbered = numbered and all(label.isdecimal() and given for label, given in labels if label is not None)
+                found += [label for label, _ in labels]
+        self.classes: list[str] = []
+        self.labels: Tensor | None = None
+        if labelled:
+            self.classes, self.labels = self._number(found, numbered, classes)
+        self.bad = torch.zeros(len(self._where), dtype=torch.bool).share_memory_()  # one for all worker processes
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __getitem__(self, index: int) -> Item:
+        for other in range(index, index + len(self)):
+            place = other % len(self)
+            if self.bad[place]:
+                continue
+            try:
+                return (*squash(self.source(place), self.side, self.names(place)), self.label(place))
+            except ImageError as error:
+                if not self.refuse(place, error):
+                    break
+        return torch.zeros(3, self.side, self.side, dtype=torch.uint8), 1.0, -1  # the main process stops
+
+    def names(self, index: int) -> str:
+        """Where a photo is, for messages."""
+        container, name, offset, _ = self._where[index]
+        return os.path.join(self._containers[container], name) if offset < 0 else (
+            f"{self._containers[container]}:{name}")
+
+    def label(self, index: int) -> int:
+        """The class of a photo, −1 where it has none."""
+        return -1 if self.labels is None else int(self.labels[index])
+
+    def source(self, index: int) -> bytes | Path:
+        """The file, or its bytes, that :func:`spit.load_image` reads."""
+        container, name, offset, size = self._where[index]
+        if offset < 0:
+            return Path(self._containers[container], name)
+        return read_member(self._containers[container], offset, size)
+
+    def refuse(self, index: int, error: ImageError) -> bool:
+        """Note a photo that cannot be read, once; whether one may go on.
+
+        In a worker process it tells; elsewhere :meth:`check` raises.
+        """
+        if not self.bad[index]:
+            self.bad[index] = True
+            _log.warning("%s (left out)", error)
+        if get_worker_info() is None:
+            self.check()
+        return int(self.bad.sum()) <= self._allowed
+
+    def check(self) -> None:
+        """Stop where too many photos turned out to be unreadable.
+
+        Raises:
+            ImageError: more than 1 %, and more than one.
+        """
+        bad = int(self.bad.sum())
+        if bad > self._allowed:
+            first = self.names(int(self.bad.nonzero()[0]))
+            raise ImageError(f"{bad} of {len(self)} photos cannot be read, more than {BAD_SHARE:.0%}, {first} "
+                             "among them; remove or replace them")
+
+    @property
+    def _allowed(self) -> int:
+        return min(max(int(BAD_SHARE * len(self)), 1), len(self) - 1)
+
+    def fingerprint(self) -> str:
+        """One short word for the names, their order and their classes; not for where they lie."""
+        digest = hashlib.sha256()
+        for index, (_, name, _, size) in enumerate(self._where):
+            digest.update(f"{name}\0{size}\0{self.label(index)}\n".encode(errors="surrogatepass"))
+        return digest.hexdigest()[:16]
+
+    def _add_folder(self, root: str) -> list[tuple[str | None, bool]]:
+        labels: list[tuple[str | None, bool]] = []
+        for path in image_paths(root):
+            parts = path.relative_to(root).parts
+            self._where.append((len(self._containers), os.path.join(*parts), -1, -1))
+            labels.append((parts[0] if len(parts) > 1 else None, False))
+        self._containers.append(root)
+        return labels
+
+    def _add_shard(self, path: str) -> list[tuple[str | None, bool]]:
+        labels: list[tuple[str | None, bool]] = []
+        for member in index_shard(path):
+            self._where.append((len(self._containers), member.name, member.offset, member.size))
+            folder = PurePosixPath(member.name).parent.name or None
+            labels.append((folder, False) if member.label is None else (member.label, True))
+        self._containers.append(path)
+        return labels
+
+    def _number(self, found: list[str | None], numbered: bool,
+                classes: Sequence[str] | None) -> tuple[list[str], Tensor]:
+        names = []
+        for index, name in enumerate(found):
+            if name is None:
+                raise ImageError(f"{self.names(index)}: expected a class, the sub-folder it lies in or key.cls in a "
+                                 "shard, got none; move it into one")
+            names.append(name)
+        if classes is None:
+            distinct = set(names)
+            classes = [str(i) for i in range(max(map(int, distinct)) + 1)] if numbered else sorted(distinct)
+        if numbered:
+            names = [str(int(name)) for name in names]
+        numbers = {name: number for number, name in enumerate(classes)}
+        for index, name in enumerate(names):
+            if name not in numbers:
+                raise ImageError(f"{self.names(index)}: expected one of the {len(classes)} classes {classes[0]} … "
+                                 f"{classes[-1]}, got {name}; validation and training share their class names")
+        return list(classes), torch.tensor([numbers[name] for name in names])
+
+
+class Centres(Dataset[Item]):
+    """The same photos as classifiers are evaluated on them, :func:`~spit.data.crops.central_square`.
+
+    One that cannot be read is black with label −1, to be left out: none stands in for another here.
+
+    Shape:
+        image ``(3, size, size)`` uint8.
+    """
+
+    def __init__(self, photos: Photos, size: int) -> None:
+        self.photos = photos
+        self.size = size
+
+    def __len__(self) -> int:
+        return len(self.photos)
+
+    def __getitem__(self, index: int) -> Item:
+        try:
+            image = load_image(self.photos.source(index))
+        except ImageError as error:
+            self.photos.refuse(index, error)
+            return torch.zeros(3, self.size, self.size, dtype=torch.uint8), 1.0, -1
+        return central_square(image, self.size), 1.0, self.photos.label(index)
+
+    def check(self) -> None:
+        """As of :meth:`Photos.check`."""
+        self.photos.check()
+
+
+def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Tensor, float]:
+    """A photo as a square, and what its width over its height was; read as :func:`spit.load_image` does.
+
+    A JPEG is decoded at the smallest of its sizes that is at least twice the square's.
+
+    Shape:
+        ``(3, side, side)`` uint8.
+
+    Raises:
+        ImageError: the photo cannot be read.
+    """
+    shown, file = _open(source)
+    shown = name or shown
+    with file, _quiet, _identify(file, shown, MAX_PIXELS) as image:
+        width, height = image.size
+        try:
+            image.draft(None, (int(side * GAP), int(side * GAP)))
+            image.load()
+            upright = _upright(image)
+            if upright is not image and upright.size == image.size[::-1]:
+                width, height = height, width
+            picture = Image.fromarray(_rgb(upright, shown))
+            picture = picture.resize((side, side), Image.Resampling.BICUBIC, reducing_gap=GAP)
+        except ImageError:
+            raise
+        except Exception as error:  # on damaged bytes Pillow's decoders let many kinds of error through
+            raise ImageError(f"{shown}: expected a whole {image.format} image, but its data is truncated or damaged "
+                             f"({_reason(error)}); get the file again") from error
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous(), width / height
+
+
+def to_device(photos: "Photos | Centres | Subset[Item]", device: torch.device | str, workers: int,
+              progress: Callable[[int, int], None] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Decode all photos once, into memory of the device; 270,000 photos of side 192 are 30 GB.
+
+    Each batch is decoded by worker processes and written in its place; nothing is held twice.
+
+    Args:
+        workers: processes; 0 decodes in this one.
+        progress: told how many of how many are done; a bar on a terminal unless told.
+
+    Shape:
+        ``(N, 3, side, side)`` uint8, ``(N,)`` float32 aspects, ``(N,)`` int64 labels.
+    """
+    total, side = len(photos), photos[0][0].shape[-1]
+    images = torch.empty(total, 3, side, side, dtype=torch.uint8, device=device)
+    aspects = torch.empty(total, device=device)
+    labels = torch.empty(total, dtype=torch.int64, device=device)
+    loader = DataLoader(photos, batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None)
+    with _bar(total) if progress is None else _given(progress) as report:
+        done = 0
+        for block, block_aspects, block_labels in loader:
+            if not isinstance(photos, Subset):
+                photos.check()
+            rows = slice(done, done + len(block))
+            images[rows], aspects[rows], labels[rows] = block, block_aspects, block_labels
+            done = rows.stop
+            report(done, total)
+    return images, aspects, labels
+
+
+@contextmanager
+def _given(progress: Callable[[int, int], None]) -> Iterator[Callable[[int, int], None]]:
+    yield progress
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr, where that is a terminal and rich is installed."""
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda done, total: None
+        return
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("Decoding photos", total=total)
+        yield lambda done, total: bar.update(task, completed=done)

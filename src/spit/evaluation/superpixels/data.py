@@ -1,0 +1,148 @@
+"""Images with human segmentations: BSDS500 as it is, or any folder of images and label maps.
+
+::
+
+    images/…/cat.jpg            any format that spit.load_image reads, at any depth
+    groundTruth/…/cat.mat       BSDS500: a cell array ``groundTruth`` of structs with ``Segmentation``
+    labels/…/cat.png            or label maps, .png, .npy or .npz (``labels``): one, or several as
+    labels/…/cat_1.png …        cat_1, cat_2, …
+
+A PNG's labels are its grey values or palette indices; in a colour PNG each colour is a label.
+"""
+
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from spit.data.folders import image_paths
+from spit.data.images import load_image
+from spit.errors import ImageError, MissingExtra
+from spit.evaluation.superpixels.arrays import Labels, as_labels
+
+TRUTHS = ("groundTruth", "labels")
+SUFFIXES = (".mat", ".png", ".npy", ".npz")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An image file and the files of its human segmentations."""
+
+    name: str
+    image: Path
+    truths: tuple[Path, ...]
+
+    def read(self) -> tuple[NDArray[np.uint8], list[Labels]]:
+        """The image and every segmentation of it.
+
+        Shape:
+            ``(H, W, 3)`` uint8 and ``(H, W)`` int64 each, labels from 0.
+
+        Raises:
+            ImageError: a file is damaged, or a segmentation has another size than its image.
+        """
+        image = np.ascontiguousarray(load_image(self.image).movedim(0, -1).numpy())
+        truths = [truth for path in self.truths for truth in read_truths(path)]
+        for truth in truths:
+            if truth.shape != image.shape[:2]:
+                raise ImageError(f"{self.truths[0]}: expected label maps as high and wide as their upright image, "
+                                 f"{image.shape[:2]}, got {truth.shape}")
+        return image, truths
+
+
+def find_samples(folder: Path, limit: int | None = None) -> list[Sample]:
+    """The images below ``images/`` of a folder, in order, each with its segmentations.
+
+    Args:
+        limit: at most this many, spread evenly over the set; None is all.
+
+    Raises:
+        ImageError: no such folder, no images, or an image without a segmentation.
+    """
+    if not folder.is_dir():
+        raise ImageError(f"{folder}: expected a folder with images/ and {' or '.join(f'{t}/' for t in TRUTHS)}, "
+                         "but there is none; check the path")
+    roots = [folder / name for name in TRUTHS if (folder / name).is_dir()]
+    if not (folder / "images").is_dir() or not roots:
+        missing = "images/" if roots else " or ".join(f"{name}/" for name in TRUTHS)
+        raise ImageError(f"{folder}: expected images/ and {' or '.join(f'{t}/' for t in TRUTHS)} in it, found no "
+                         f"{missing}; BSDS500 has them in BSR/BSDS500/data")
+    samples = []
+    for path in image_paths(folder / "images"):
+        name = path.relative_to(folder / "images").with_suffix("")
+        truths = tuple(file for root in roots for file in _truth_files(root / name))
+        if not truths:
+            raise ImageError(f"{path}: expected its label map at {roots[0] / name} with {', '.join(SUFFIXES)} "
+                             "(or _1, _2, … before it), found none")
+        samples.append(Sample(name.as_posix(), path, truths))
+    return spread(samples, len(samples) if limit is None else limit)
+
+
+def spread(samples: list[Sample], count: int) -> list[Sample]:
+    """That many of the samples, evenly spaced; all where there are fewer."""
+    count = min(count, len(samples))
+    return [samples[index * len(samples) // count] for index in range(count)]
+
+
+def read_truths(path: Path) -> list[Labels]:
+    """Every segmentation in one file.
+
+    Shape:
+        ``(H, W)`` int64 each, labels from 0.
+
+    Raises:
+        ImageError: no file of the kinds above, or a damaged one.
+    """
+    read = {".mat": _read_mat, ".png": _read_png, ".npy": _read_numpy, ".npz": _read_numpy}.get(path.suffix.lower())
+    if read is None:
+        raise ImageError(f"{path}: expected a label map, {', '.join(SUFFIXES)}")
+    try:
+        return [as_labels(truth) for truth in read(path)]
+    except MissingExtra:
+        raise
+    except (OSError, ValueError, KeyError, IndexError, TypeError, SyntaxError, NotImplementedError,
+            zipfile.BadZipFile, Image.DecompressionBombError) as error:
+        raise ImageError(f"{path}: expected a label map of integers, (H, W), as spit.evaluation.superpixels.data "
+                         f"describes them, got something else or a damaged file ({' '.join(str(error).split())})"
+                         ) from error
+
+
+def _truth_files(place: Path) -> list[Path]:
+    """``cat.png``, or ``cat_1.png`` and so on by their numbers."""
+    numbered = re.compile(re.escape(place.name) + r"(?:_(\d+))?")
+    found = [(int(match[1] or 0), path) for path in (place.parent.iterdir() if place.parent.is_dir() else ())
+             if path.suffix.lower() in SUFFIXES and (match := numbered.fullmatch(path.stem))]
+    return [path for _, path in sorted(found)]
+
+
+def _read_mat(path: Path) -> list[NDArray[np.integer]]:
+    try:
+        from scipy.io import loadmat
+        from scipy.io.matlab import MatReadError
+    except ImportError as error:
+        raise MissingExtra("scipy", "bench", "reading .mat files") from error
+    try:
+        cells = loadmat(path)["groundTruth"]
+    except MatReadError as error:
+        raise ValueError(str(error)) from error
+    return [np.asarray(cell["Segmentation"][0, 0]) for cell in cells.ravel()]
+
+
+def _read_png(path: Path) -> list[NDArray[np.integer]]:
+    with Image.open(path, formats=("PNG",)) as image:
+        pixels = np.array(image)
+    if pixels.ndim == 3:  # a colour is one number
+        pixels = pixels.astype(np.int64) @ (256 ** np.arange(pixels.shape[2], dtype=np.int64))
+    return [pixels]
+
+
+def _read_numpy(path: Path) -> list[NDArray[np.integer]]:
+    loaded = np.load(path, allow_pickle=False)
+    if path.suffix.lower() == ".npy":
+        return [loaded]
+    with loaded:
+        return [loaded["labels"]]

@@ -1,0 +1,254 @@
+"""Augmentation of a whole batch on the training device (App. C).
+
+What is random is drawn on the CPU, for the global batch and from one generator, so that a step's
+augmentation is a function of its seed alone, however many processes share it. Crop, flip and the
+geometric operations are one affine map and one sampling; colour operations act on the images that
+drew them, whose places the host knows: nothing waits for the device.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spit.training.color import COLOR, THREE, change_colors, jitter_colors
+
+Policy = Literal["none", "rand", "three"]
+GEOMETRY = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
+OPERATIONS = (*GEOMETRY, *COLOR)
+GREATEST = 30  # RandAugment's scale of magnitudes
+TRIES = 10  # candidates for a crop, as torchvision has them
+CUTS = 32  # CutMix boxes lie on a grid of this many cells a side
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    """What a batch goes through.
+
+    Attributes:
+        scale: of a crop's area, as shares of the image's.
+        ratio: of a crop's sides, width to height.
+        flip: probability of a mirror image.
+        policies: each image takes one of them: RandAugment, 3-Augment (DeiT III), or neither.
+        layers: operations of RandAugment for an image.
+        magnitude: their strength, up to 30; 10 is medium, 20 strong.
+        jitter: 3-Augment's change of brightness, contrast and saturation.
+        cutmix: α of CutMix; 0 is none.
+        cutmix_share: of the pairs of images that are mixed.
+    """
+
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    flip: float = 0.5
+    policies: tuple[Policy, ...] = ("rand", "three")
+    layers: int = 2
+    magnitude: float = 10.0
+    jitter: float = 0.3
+    cutmix: float = 1.0
+    cutmix_share: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "ratio"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high or (name == "scale" and high > 1):
+                raise ValueError(f"expected {name} as two rising numbers above 0"
+                                 f"{' and at most 1' if name == 'scale' else ''}, got {(low, high)}")
+        for name, most in (("flip", 1), ("magnitude", GREATEST), ("jitter", 1), ("cutmix_share", 1)):
+            if not 0 <= getattr(self, name) <= most:
+                raise ValueError(f"expected {name} from 0 to {most}, got {getattr(self, name)}")
+        for name in ("layers", "cutmix"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"expected {name} of 0 or more, got {getattr(self, name)}")
+        unknown = set(self.policies) - {"none", "rand", "three"}
+        if unknown or not self.policies:
+            raise ValueError(f"expected policies among none, rand and three, got {self.policies}")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The random numbers of a batch: row i belongs to image i. ``draw[a:b]`` are those of a part of it.
+
+    Shape:
+        area, ratio ``(B, TRIES)``; place ``(B, 2)``; mirrored, bicubic ``(B,)`` bool; operation
+        ``(B, layers)`` int64, −1 for none; strength ``(B, layers)`` in [−1, 1]; three ``(B,)`` int64, −1 for
+        none; jitter ``(B, 3)`` factors; box ``(B, 4)`` as shares of the side (y0, x0, y1, x1).
+    """
+
+    area: Tensor
+    ratio: Tensor
+    place: Tensor
+    mirrored: Tensor
+    bicubic: Tensor
+    operation: Tensor
+    strength: Tensor
+    three: Tensor
+    jitter: Tensor
+    box: Tensor
+
+    def __len__(self) -> int:
+        return len(self.area)
+
+    def __getitem__(self, rows: slice) -> "Draw":
+        return Draw(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def mix(self, images: Tensor) -> Tensor:
+        """CutMix: each image with the box that its partner, the other one of its pair, has there.
+
+        Pairs are images 0 and 1, 2 and 3, …; an odd last one has none. Nothing is mixed where boxes are empty.
+        """
+        if not self.box.any():
+            return images
+        height, width = images.shape[-2:]
+        box = self.box.to(images.device, non_blocking=True)[:, :, None, None]
+        y = (torch.arange(height, device=images.device)[:, None] + 0.5) / height
+        x = (torch.arange(width, device=images.device) + 0.5) / width
+        cut = (y >= box[:, 0]) & (y < box[:, 2]) & (x >= box[:, 1]) & (x < box[:, 3])
+        return torch.where(cut[:, None], images[self._partner(images.device)], images)
+
+    def targets(self, labels: Tensor, num_classes: int, smoothing: float = 0.0) -> Tensor:
+        """Soft targets: each image's class by its share of the pixels, its partner's by the rest.
+
+        Shape:
+            labels ``(B,)`` int64; answer ``(B, num_classes)`` float32.
+        """
+        sides = self.box[:, 2:] - self.box[:, :2]
+        share = (1 - sides[:, 0] * sides[:, 1]).to(labels.device, non_blocking=True)[:, None]
+        own = F.one_hot(labels, num_classes).float() * (1 - smoothing) + smoothing / num_classes
+        return share * own + (1 - share) * own[self._partner(labels.device)]
+
+    def _partner(self, device: torch.device) -> Tensor:
+        rows = torch.arange(len(self), device=device)
+        return torch.where((rows ^ 1) < len(self), rows ^ 1, rows)
+
+
+def draw(config: AugmentConfig, count: int, generator: torch.Generator) -> Draw:
+    """The random numbers for ``count`` images, on the CPU."""
+
+    def uniform(low: float, high: float, *shape: int) -> Tensor:
+        return low + (high - low) * torch.rand(count, *shape, generator=generator)
+
+    policy = torch.randint(len(config.policies), (count,), generator=generator)
+    rand, three = (torch.tensor([name == kind for name in config.policies])[policy] for kind in ("rand", "three"))
+    operation = torch.randint(len(OPERATIONS), (count, config.layers), generator=generator)
+    sign = 2 * torch.randint(2, (count, config.layers), generator=generator) - 1
+    chosen = torch.randint(len(THREE), (count,), generator=generator)
+    jitter = uniform(1 - config.jitter, 1 + config.jitter, 3)
+    return Draw(
+        area=uniform(*config.scale, TRIES),
+        ratio=uniform(math.log(config.ratio[0]), math.log(config.ratio[1]), TRIES).exp(),
+        place=uniform(0, 1, 2),
+        mirrored=uniform(0, 1) < config.flip,
+        bicubic=uniform(0, 1) < 0.5,
+        operation=torch.where(rand[:, None], operation, -1),
+        strength=sign * config.magnitude / GREATEST,
+        three=torch.where(three, chosen, -1),
+        jitter=torch.where(three[:, None], jitter, 1),
+        box=_boxes(config, count, generator),
+    )
+
+
+def _boxes(config: AugmentConfig, count: int, generator: torch.Generator) -> Tensor:
+    """CutMix boxes, the same for both of a pair: a share 1 − λ of the area, λ ~ Beta(α, α), anywhere."""
+    boxes = torch.zeros(count, 4)
+    pairs = count // 2
+    if config.cutmix == 0 or pairs == 0:
+        return boxes
+    alpha = torch.full((2, pairs), float(config.cutmix))
+    gamma = torch._standard_gamma(alpha, generator=generator)
+    side = (1 - gamma[0] / gamma.sum(0)).sqrt()[:, None]
+    middle = torch.rand(pairs, 2, generator=generator)
+    mixed = torch.rand(pairs, 1, generator=generator) < config.cutmix_share
+    corners = torch.cat([middle - side / 2, middle + side / 2], 1).clamp(0, 1)
+    boxes[: 2 * pairs] = ((corners * CUTS).round() / CUTS * mixed).repeat_interleave(2, 0)
+    return boxes
+
+
+def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int) -> Tensor:
+    """Crop, flip and change a batch.
+
+    Args:
+        images: whole images squashed to squares; the crop undoes that by their aspect.
+        aspects: width to height of the originals.
+        drawn: as many rows as there are images.
+        size: side of the answer.
+
+    Shape:
+        images ``(B, C, S, S)`` uint8, aspects ``(B,)``; answer ``(B, C, size, size)`` uint8.
+    """
+    maps = _maps(aspects.float(), drawn)
+    grids = F.affine_grid(maps, [len(images), 1, size, size], align_corners=False)
+    answer = torch.empty(len(images), images.shape[1], size, size, device=images.device)
+    for bicubic in (False, True):
+        rows = _rows(drawn.bicubic == bicubic, images.device)
+        if len(rows):
+            source = images[rows].float() / 255 - 0.5  # grey beyond the image
+            mode = "bicubic" if bicubic else "bilinear"
+            answer[rows] = F.grid_sample(source, grids[rows], mode=mode, padding_mode="zeros", align_corners=False)
+    answer = (answer + 0.5).clamp_(0, 1)
+    for layer in range(drawn.operation.shape[1]):
+        for name in COLOR:
+            rows = _rows(drawn.operation[:, layer] == OPERATIONS.index(name), images.device)
+            if len(rows):
+                strength = drawn.strength[:, layer].to(images.device, non_blocking=True)[rows]
+                answer[rows] = change_colors(name, answer[rows], strength)
+    for number, name in enumerate(THREE):
+        rows = _rows(drawn.three == number, images.device)
+        if len(rows):
+            answer[rows] = change_colors(name, answer[rows], torch.ones(len(rows), device=images.device))
+    rows = _rows(drawn.three >= 0, images.device)
+    if len(rows):
+        answer[rows] = jitter_colors(answer[rows], drawn.jitter.to(images.device, non_blocking=True)[rows])
+    return (answer * 255).round_().to(torch.uint8)
+
+
+def _rows(mask: Tensor, device: torch.device) -> Tensor:
+    """The places of a CPU mask, on the device."""
+    return mask.nonzero().flatten().to(device, non_blocking=True)
+
+
+def _maps(aspects: Tensor, drawn: Draw) -> Tensor:
+    """From the answer's square [−1, 1]² to the source's: geometric operations, mirror, crop; ``(B, 2, 3)``."""
+    device = aspects.device
+    total = torch.eye(3, device=device).repeat(len(aspects), 1, 1)
+    for layer in range(drawn.operation.shape[1]):
+        total = total @ _geometry(drawn.operation[:, layer], drawn.strength[:, layer]).to(device, non_blocking=True)
+    crop = torch.zeros_like(total)
+    width, height = _crop(aspects, drawn)
+    place = drawn.place.to(device, non_blocking=True)
+    crop[:, 0, 0] = width * (1 - 2 * drawn.mirrored.float()).to(device, non_blocking=True)
+    crop[:, 1, 1] = height
+    crop[:, 0, 2] = (2 * place[:, 0] - 1) * (1 - width)
+    crop[:, 1, 2] = (2 * place[:, 1] - 1) * (1 - height)
+    crop[:, 2, 2] = 1
+    return (crop @ total)[:, :2]
+
+
+def _crop(aspects: Tensor, drawn: Draw) -> tuple[Tensor, Tensor]:
+    """Width and height of each crop as shares of the image's: the first try that fits inside.
+
+    Where none does, the largest crop whose sides have the first try's ratio.
+    """
+    area, ratio = (x.to(aspects.device, non_blocking=True) for x in (drawn.area, drawn.ratio))
+    width = (area * ratio / aspects[:, None]).sqrt()
+    height = (area / ratio * aspects[:, None]).sqrt()
+    fits = (width <= 1) & (height <= 1)
+    first = fits.float().argmax(1, keepdim=True)
+    width, height = width.gather(1, first)[:, 0], height.gather(1, first)[:, 0]
+    shrink = torch.maximum(width, height).clamp_min(1)
+    return width / shrink, height / shrink
+
+
+def _geometry(operation: Tensor, strength: Tensor) -> Tensor:
+    """The affine maps of an operation's strength: 30°, a shear of 0.3, or 0.45 of the side, at the most."""
+    maps = torch.eye(3).repeat(len(operation), 1, 1)
+    angle = torch.where(operation == GEOMETRY.index("rotate"), strength * math.pi / 6, 0)
+    maps[:, 0, 0], maps[:, 0, 1] = angle.cos(), -angle.sin()
+    maps[:, 1, 0], maps[:, 1, 1] = angle.sin(), angle.cos()
+    maps[:, 0, 1] += torch.where(operation == GEOMETRY.index("shear_x"), 0.3 * strength, 0)
+    maps[:, 1, 0] += torch.where(operation == GEOMETRY.index("shear_y"), 0.3 * strength, 0)
+    maps[:, 0, 2] = torch.where(operation == GEOMETRY.index("translate_x"), 2 * 0.45 * strength, 0)
+    maps[:, 1, 2] = torch.where(operation == GEOMETRY.index("translate_y"), 2 * 0.45 * strength, 0)
+    return maps

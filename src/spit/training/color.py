@@ -1,0 +1,88 @@
+"""Colour operations of RandAugment and 3-Augment on batches, each image with its own strength."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+COLOR = ("identity", "autocontrast", "equalize", "solarize", "posterize", "saturation", "contrast", "brightness",
+         "sharpness")
+"""What RandAugment draws from beside geometry."""
+THREE = ("grayscale", "solarization", "blur")
+"""One of them for each image of 3-Augment (DeiT III)."""
+LUMA = (0.299, 0.587, 0.114)
+
+
+def change_colors(name: str, images: Tensor, strength: Tensor) -> Tensor:
+    """One operation.
+
+    Args:
+        strength: from −1 to 1; what has no direction goes by its size.
+
+    Shape:
+        images ``(B, C, H, W)`` float in [0, 1], strength ``(B,)``; answer like the images.
+    """
+    s = strength[:, None, None, None]
+    if name == "identity":
+        return images
+    if name == "autocontrast":
+        low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
+        return torch.where(high > low, (images - low) / (high - low).clamp_min(1 / 255), images)
+    if name == "equalize":
+        return _equalize(images)
+    if name in ("solarize", "solarization"):
+        threshold = 1 - s.abs() if name == "solarize" else torch.full_like(s, 0.5)
+        return torch.where(images >= threshold, 1 - images, images)
+    if name == "posterize":
+        levels = 2 ** (8 - (4 * s.abs()).round())
+        return (images * 255 * levels / 256).floor() * 256 / levels / 255
+    if name == "grayscale":
+        return luma(images).expand_as(images)
+    if name == "blur":
+        return _blur(images)
+    if name == "sharpness":
+        return _blend(_blur(images), images, 1 + 0.9 * s)
+    if name == "saturation":
+        return _blend(luma(images), images, 1 + 0.9 * s)
+    if name == "contrast":
+        return _blend(luma(images).mean((2, 3), keepdim=True), images, 1 + 0.9 * s)
+    if name == "brightness":
+        return _blend(torch.zeros_like(images), images, 1 + 0.9 * s)
+    raise ValueError(f"expected an operation among {', '.join((*COLOR, *THREE))}, got {name!r}")
+
+
+def jitter_colors(images: Tensor, factors: Tensor) -> Tensor:
+    """Brightness, contrast and saturation times factors of their own, ``(B, 3)``."""
+    brightness, contrast, saturation = factors[:, :, None, None, None].unbind(1)
+    images = (brightness * images).clamp(0, 1)
+    images = _blend(luma(images).mean((2, 3), keepdim=True), images, contrast)
+    return _blend(luma(images), images, saturation)
+
+
+def luma(images: Tensor) -> Tensor:
+    """The grey image, ``(B, 1, H, W)``; of other than three channels their mean."""
+    if images.shape[1] != 3:
+        return images.mean(1, keepdim=True)
+    return (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
+
+
+def _blend(other: Tensor, images: Tensor, factor: Tensor) -> Tensor:
+    """From ``other`` at 0 to the image at 1, and beyond."""
+    return (other + factor * (images - other)).clamp(0, 1)
+
+
+def _blur(images: Tensor) -> Tensor:
+    """A binomial 5 × 5 kernel, σ = 1."""
+    row = images.new_tensor([1, 4, 6, 4, 1]) / 16
+    kernel = (row[:, None] * row).expand(images.shape[1], 1, 5, 5)
+    padded = F.pad(images, (2, 2, 2, 2), mode="replicate")
+    return F.conv2d(padded, kernel, groups=images.shape[1])
+
+
+def _equalize(images: Tensor) -> Tensor:
+    """Each channel's values spread evenly, by its own histogram."""
+    planes = (images * 255).round().long().flatten(2)  # (B, C, P)
+    histogram = torch.zeros(*planes.shape[:2], 256, device=images.device)
+    histogram.scatter_add_(2, planes, torch.ones_like(planes, dtype=torch.float32))
+    curve = histogram.cumsum(2) - histogram  # pixels that are darker
+    most = (planes.shape[2] - histogram.gather(2, planes.amax(2, keepdim=True))).clamp_min(1)
+    return (curve / most).clamp(0, 1).gather(2, planes).view_as(images)

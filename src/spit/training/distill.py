@@ -1,0 +1,176 @@
+"""Retrofit: a pretrained patch ViT gets superpixel tokens, and learns to be itself again without labels.
+
+The student has all of its parent's weights. Its γ begins as the parent's patch embedding and its
+position embedding resampled to the student's bins; then it learns the parent's answers, on the same
+crops, from logits, class token and, region by region, patch tokens.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spit import kernels
+from spit.config import ModelConfig
+from spit.errors import WeightsError
+from spit.model import Output, SpitModel
+from spit.tokenizers import PatchTokenizer
+from spit.tokens import Tokens
+from spit.training.task import Batch, Group, decay_groups
+
+if TYPE_CHECKING:
+    from spit.training.distributed import Team
+
+POSITION_MASS = 0.25
+"""Σ of a position histogram of 16 bins at σ = 0.025, on average: its kernels are not normalised (§2.3)."""
+
+
+@dataclass(frozen=True)
+class DistillConfig:
+    """What the student learns from.
+
+    Attributes:
+        logits: weight of the parent's KL(parent ‖ student).
+        class_token: weight of the smooth L1 distance of class tokens.
+        tokens: weight of the smooth L1 distance between a region's token and the mean of the parent's
+            tokens over the region's pixels.
+        second: weight of the second teacher's KL, where there is one.
+        temperature: of the logits.
+        embedder_rate: γ's learning rate, times the others'.
+    """
+
+    logits: float = 1.0
+    class_token: float = 1.0
+    tokens: float = 1.0
+    second: float = 1.0
+    temperature: float = 1.0
+    embedder_rate: float = 4.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not value >= 0 or (value == 0 and name in ("temperature", "embedder_rate")):
+                raise ValueError(f"expected {name} above 0, got {value}")
+
+
+def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gradients: bool = True,
+               token_budget: int | None = 256, drop_path: float = 0.0) -> SpitModel:
+    """A model with another τ and the parent's weights, its γ made from the parent's.
+
+    Position bins number 16 and have the paper's kernels; colours keep the parent's normalisation, so that
+    its patch embedding means what it meant. Gradients begin at 0.
+
+    Raises:
+        WeightsError: the parent is not a ViT with square patches.
+    """
+    if not isinstance(parent.tokenizer, PatchTokenizer):
+        raise WeightsError(f"expected a parent with square patches, got one with {parent.config.tokenizer} tokens; "
+                           "bring a ViT with spit.from_timm")
+    config = parent.config.replace(
+        tokenizer=tokenizer, tokenizer_options=dict(options), position_bins=16, position_sigma=0.025,
+        gradients=gradients, gradient_bins=16, gradient_sigma=0.025, token_budget=token_budget, drop_path=drop_path)
+    student = SpitModel(config)
+    tensors = dict(parent.state_dict())
+    tensors["embedder.projection.weight"] = _projection(tensors["embedder.projection.weight"], parent.config, student)
+    student.load_state_dict(tensors)
+    return student
+
+
+def _projection(weight: Tensor, parent: ModelConfig, student: SpitModel) -> Tensor:
+    colors = parent.channels * parent.resolution**2
+    bins, more = parent.position_bins, student.config.position_bins
+    patches, positions = weight[:, :colors], weight[:, colors : colors + bins**2]
+    grid = F.interpolate(positions.view(1, -1, bins, bins), size=(more, more), mode="bicubic", align_corners=False)
+    known = torch.cat([patches, grid.view(-1, more**2) / POSITION_MASS], 1)
+    return F.pad(known, (0, student.extractor.width - known.shape[1]))
+
+
+class Distillation:
+    """The task of :func:`spit.training.loop.fit` that makes a student its parent again.
+
+    Args:
+        student: what trains.
+        parent: whose answers it learns; not trained, on the device of the images.
+        config: what is learnt from.
+        second: another teacher, from uint8 images to logits.
+        validate: figures of the student, as :meth:`spit.training.task.Task.validate`.
+    """
+
+    def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig,
+                 second: Callable[[Tensor], Tensor] | None = None,
+                 validate: Callable[[SpitModel, "Team"], Mapping[str, float]] | None = None) -> None:
+        self.module: nn.Module = student
+        self.student, self.parent, self.config, self.second = student, parent.eval(), config, second
+        self.parent.requires_grad_(False)
+        self.patch: int = parent.config.tokenizer_options["size"]
+        self._validate = validate
+
+    def groups(self) -> Sequence[Group]:
+        named = dict(self.student.named_parameters())
+        embedder = {name: parameter for name, parameter in named.items() if name.startswith("embedder.")}
+        others = {name: parameter for name, parameter in named.items() if name not in embedder}
+        return [*decay_groups(embedder, self.config.embedder_rate), *decay_groups(others)]
+
+    def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        images = batch.draw.mix(batch.images)
+        config = self.config
+        with torch.no_grad():
+            truth: Output = self.parent(images, record=())
+            others = None if self.second is None else self.second(images)
+        answer: Output = network(images, record=())
+        parts = {"logits": _divergence(answer.logits, truth.logits, config.temperature)}
+        weights = {"logits": config.logits}
+        if config.class_token > 0:
+            parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
+            weights["class_token"] = config.class_token
+        if config.tokens > 0:
+            side = images.shape[-1] // self.patch
+            wanted = region_means(answer, truth, side, self.student.config.token_budget)
+            parts["tokens"] = F.smooth_l1_loss(answer.tokens.values.float(), wanted.float())
+            weights["tokens"] = config.tokens
+        if others is not None:
+            parts["second"] = _divergence(answer.logits, others, config.temperature)
+            weights["second"] = config.second
+        agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
+        total = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
+        return total, {**{name: part.detach() for name, part in parts.items()}, "agreement": agreement}
+
+    def validate(self, team: "Team") -> Mapping[str, float]:
+        return {} if self._validate is None else self._validate(self.student, team)
+
+    def product(self) -> SpitModel:
+        return self.student
+
+
+def _divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:
+    """KL(wanted ‖ logits) at a temperature, times its square, which keeps the gradients' size."""
+    student, teacher = (F.log_softmax(x.float() / temperature, dim=1) for x in (logits, wanted))
+    return F.kl_div(student, teacher, reduction="batchmean", log_target=True) * temperature**2
+
+
+def region_means(answer: Output, truth: Output, side: int, most: int | None) -> Tensor:
+    """The parent's patch tokens averaged over the pixels of each of the student's regions.
+
+    What share of a region lies in which patch is its empirical position histogram with as many bins as
+    the parent has patches a side.
+
+    Args:
+        side: patches of the parent along each side of the square images.
+        most: tokens an image has at the most; None asks the device.
+
+    Shape:
+        ``(ΣN, D)``, a row for each token of the student.
+    """
+    shares = Tokens(kernels.position_histogram(answer.partition.blocks[0], answer.partition.offsets, side, 0.0)
+                    .flatten(1), answer.partition.offsets)
+    if answer.kept is not None:
+        shares = shares.select(answer.kept)
+    images, place = shares.image_of, torch.arange(len(shares.values), device=shares.offsets.device)
+    place = place - shares.offsets[images]
+    longest = int(shares.offsets.diff().max()) if most is None else most
+    patches = truth.tokens.values.view(len(shares), side**2, -1)
+    padded = patches.new_zeros(len(shares), longest, side**2)
+    padded[images, place] = shares.values.to(patches.dtype)
+    return torch.bmm(padded, patches)[images, place]

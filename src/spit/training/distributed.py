@@ -1,0 +1,142 @@
+"""This process among the others: one alone, or many that torchrun started.
+
+Everything that knows of ranks is here; the rest asks a :class:`Team`.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from spit.training.errors import TrainingError
+
+
+@dataclass(frozen=True)
+class Team:
+    """The processes of a run.
+
+    Attributes:
+        rank: this one's number; 0 writes files and speaks.
+        size: how many there are.
+        device: this one's.
+    """
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @staticmethod
+    def join(device: str | torch.device = "cpu") -> "Team":
+        """Join the processes that torchrun started with this one, or be alone where it did not.
+
+        Args:
+            device: "cuda" without a number becomes this process's own GPU.
+
+        Raises:
+            ValueError: there are more processes on this machine than it has GPUs.
+        """
+        device = torch.device(device)
+        if "RANK" not in os.environ:
+            return Team(0, 1, device)
+        if device.type == "cuda":
+            local, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+            if local >= there:
+                raise ValueError(f"expected a GPU for every process, got {there} for process {local} of this machine; "
+                                 "give torchrun a smaller --nproc-per-node")
+            device = torch.device("cuda", local)
+            torch.cuda.set_device(device)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        store, rank, size = next(iter(rendezvous("env://")))
+        store = distributed.PrefixStore(_meet(store, rank, size), store)  # type: ignore[attr-defined]
+        distributed.init_process_group(backend, store=store, rank=rank, world_size=size,
+                                       device_id=device if backend == "nccl" else None)
+        return Team(rank, size, device)
+
+    def leave(self) -> None:
+        """Part from the others."""
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    @property
+    def together(self) -> bool:
+        """Whether there is a group, be it of one."""
+        return distributed.is_initialized()
+
+    def share(self, count: int) -> slice:
+        """This process's contiguous part of a global batch; pairs (0 and 1, 2 and 3, …) stay together."""
+        return part(slice(0, count), self.rank, self.size)
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """The module whose gradients are averaged over all processes in the backward pass."""
+        if not self.together:
+            return module
+        return DistributedDataParallel(module, gradient_as_bucket_view=True)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over all processes, the same in each of them."""
+        if self.together:
+            values = values.clone()
+            distributed.all_reduce(values)
+        return values
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process says so; in one process alone nothing waits."""
+        if self.size == 1:
+            return flag
+        return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
+
+    def agree(self, tensors: Iterable[Tensor]) -> None:
+        """Make tensors, in place, what they are in the first process."""
+        if self.size > 1:
+            for tensor in tensors:
+                distributed.broadcast(tensor, 0)
+
+    def number(self, value: int) -> int:
+        """The first process's number."""
+        tensor = torch.tensor(value, device=self.device)
+        self.agree([tensor])
+        return int(tensor)
+
+
+def _meet(store: Any, rank: int, size: int) -> str:
+    """A name for this meeting of all processes that no earlier one has had.
+
+    After a restart torchrun hands out the store of before, with the addresses of processes that are dead
+    (pytorch/pytorch#135712), and its count of restarts differs between machines. So the first process
+    gives a name, and each other one takes it only where it is addressed to this very turn of its own.
+    """
+    turn = store.add(f"spit/turn/{rank}", 1)
+    if rank > 0:
+        name = str(store.get(f"spit/name/{rank}/{turn}").decode())  # waits for it
+        store.set(f"spit/here/{name}/{rank}", "")
+        return name
+    name = f"spit/meeting/{turn}"
+    absent = set(range(1, size))
+    give_up = time.monotonic() + store.timeout.total_seconds()
+    while absent:
+        for other in tuple(absent):
+            store.set(f"spit/name/{other}/{store.add(f'spit/turn/{other}', 0)}", name)
+            if store.check([f"spit/here/{name}/{other}"]):
+                absent.remove(other)
+        if time.monotonic() > give_up:
+            raise TrainingError(f"expected {size} processes, but process {min(absent)} did not come; look at its "
+                                "machine")
+        time.sleep(0.02)
+    return name
+
+
+def part(whole: slice, index: int, count: int) -> slice:
+    """Piece ``index`` of ``count`` nearly equal pieces of a slice, cut between pairs."""
+    pairs = (whole.stop - whole.start) // 2
+    start, stop = (2 * (pairs * number // count) for number in (index, index + 1))
+    return slice(whole.start + start, whole.stop if index == count - 1 else whole.start + stop)

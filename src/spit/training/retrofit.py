@@ -1,0 +1,115 @@
+"""``spit retrofit`` carried out: any pretrained patch ViT becomes a superpixel ViT, on photos without labels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spit.data.photos import Centres, Photos
+from spit.interop import from_timm
+from spit.model import SpitModel
+from spit.training import folder as folders
+from spit.training.augment import AugmentConfig
+from spit.training.batches import Batches
+from spit.training.distill import Distillation, DistillConfig, student_of
+from spit.training.distributed import Team
+from spit.training.errors import TrainingError
+from spit.training.journal import Listener
+from spit.training.loop import fit
+from spit.training.recipe import DataRecipe, Optimization, Recipe
+from spit.training.report import write_report
+from spit.training.teachers import load_teacher
+from spit.training.validate import Validation
+from spit.weights import is_saved_model
+from spit.weights import load as load_model
+
+
+@dataclass(frozen=True)
+class ParentRecipe:
+    """``[parent]``: whom the student comes from, and what changes.
+
+    Attributes:
+        weights: a ViT in timm's names (.safetensors or .pth), or a folder that spit saved.
+        tokenizer: the student's.
+        options: of that tokenizer, as a table ``[parent.options]``.
+        gradients: whether the student's φ adds gradient histograms.
+        second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
+        start: a student to go on with, a folder that spit saved, instead of one made from the parent.
+    """
+
+    weights: str = ""
+    tokenizer: str = "superpixel"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    gradients: bool = True
+    second: str = ""
+    start: str = ""
+
+
+@dataclass(frozen=True)
+class RetrofitRecipe(Recipe):
+    """A recipe with a parent; ``[model]`` is not read. What a parent knows needs less of everything to keep."""
+
+    parent: ParentRecipe = field(default_factory=ParentRecipe)
+    distill: DistillConfig = field(default_factory=DistillConfig)
+    data: DataRecipe = field(default_factory=lambda: DataRecipe(side=224, size=224))
+    augment: AugmentConfig = field(default_factory=lambda: AugmentConfig(
+        scale=(0.25, 1.0), policies=("none", "three"), cutmix_share=0.5))
+    optimization: Optimization = field(default_factory=lambda: Optimization(
+        epochs=20, batch=1024, lr=1e-3, warmup=0.5, ema=0.999, drop_path=0.0))
+
+
+def load_parent(path: str) -> SpitModel:
+    """The ViT to start from.
+
+    Raises:
+        TrainingError: none was named.
+        WeightsError: it cannot be read, or is another architecture.
+    """
+    if not path:
+        raise TrainingError("expected a parent, got none; give --parent vit.safetensors")
+    return load_model(path) if is_saved_model(Path(path)) else from_timm(path)
+
+
+def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listener) -> dict[str, Any]:
+    """Carry out a retrofit in a folder that is prepared for it; see :func:`spit.training.train.train`."""
+    data, optimization = recipe.data, recipe.optimization
+    if not data.train:
+        raise TrainingError("expected photos to learn from, got none; give --images FOLDER")
+    photos = Photos(data.train, data.side)
+    parent = load_parent(recipe.parent.weights)
+    if recipe.parent.start:
+        student = load_model(recipe.parent.start)
+    else:
+        student = student_of(parent, recipe.parent.tokenizer, recipe.parent.options, recipe.parent.gradients,
+                             optimization.token_budget or None, optimization.drop_path)
+    second: Callable[[Tensor], Tensor] | None = (
+        load_teacher(recipe.parent.second, team.device) if recipe.parent.second else None)
+    parent = parent.to(team.device)
+    if optimization.compile:
+        student.compile()
+        parent.compile()
+    validation = None
+    if data.validation:
+        held_out = Photos(data.validation, data.size, labelled=True)
+        validation = Validation(Centres(held_out, data.size), team, min(optimization.batch, 256), data.workers,
+                                data.resident)
+    listener.say(f"{recipe.parent.tokenizer} tokens for {recipe.parent.weights}, {len(photos):,} photos, on "
+                 f"{team.size} × {team.device.type}")
+    batches = Batches(photos, optimization.batch, recipe.run.seed, team.device, data.workers, data.resident)
+
+    def measure(student: SpitModel, team: Team) -> Mapping[str, float]:
+        return {} if validation is None else validation(lambda images: student(images).to(torch.float32), team)
+
+    task = Distillation(student, parent, recipe.distill, second, measure)
+    outcome = fit(task, batches, folder, team, size=data.size, augment=recipe.augment, optimization=optimization,
+                  run=recipe.run, listener=listener, about={"recipe": recipe.to_dict()})
+    if not team.first:
+        return {}
+    name = f"retrofit of {Path(recipe.parent.weights).name}"
+    result = {**asdict(outcome), "name": name, "model": str(outcome.model), "photos": len(photos)}
+    write_report(folder, recipe.to_dict(), result, listener.say)
+    folders.write_result(folder, result)
+    return result

@@ -1,0 +1,71 @@
+"""Accuracy on held-out photos, each counted once however many processes share them."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Subset
+
+from spit.data.photos import Centres, to_device
+from spit.training.distributed import Team
+
+
+class Validation:
+    """Central squares of photos, and how well a model names them.
+
+    Process r of n takes photos r, r + n, r + 2n, …; sums are added over all.
+
+    Args:
+        centres: with labels; one of −1 is left out.
+        batch: photos in a forward pass.
+        workers: processes that decode.
+        resident: decode this process's part once, into memory of its device.
+    """
+
+    def __init__(self, centres: Centres, team: Team, batch: int = 256, workers: int = 0,
+                 resident: bool = False) -> None:
+        self.centres = centres
+        self.batch = batch
+        self.workers = workers
+        self.own = Subset(centres, range(team.rank, len(centres), team.size))
+        self.resident: tuple[Tensor, Tensor] | None = None
+        if resident and len(self.own):
+            images, _, labels = to_device(self.own, team.device, workers)
+            centres.check()
+            self.resident = images, labels
+
+    @torch.no_grad()
+    def __call__(self, predict: Callable[[Tensor], Tensor], team: Team) -> dict[str, float]:
+        """Top-1, top-5, cross entropy, and how many photos they are of.
+
+        Args:
+            predict: from ``(B, 3, size, size)`` uint8 on the device to logits ``(B, num_classes)``.
+        """
+        sums = torch.zeros(4, dtype=torch.float64, device=team.device)
+        for images, labels in self._batches(team.device):
+            sums += score(predict(images), labels)
+        first, five, loss, count = team.sum(sums).tolist()
+        count = max(count, 1)
+        return {"top1": first / count, "top5": five / count, "loss": loss / count, "images": count}
+
+    def _batches(self, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+        if self.resident is not None:
+            yield from zip(*(tensor.split(self.batch) for tensor in self.resident), strict=True)
+        elif len(self.own):
+            loader = DataLoader(self.own, self.batch, num_workers=self.workers, pin_memory=device.type == "cuda")
+            for images, _, labels in loader:
+                self.centres.check()
+                yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+
+
+def score(logits: Tensor, labels: Tensor) -> Tensor:
+    """Right at the first guess, right within five, summed cross entropy, and photos counted.
+
+    Shape:
+        logits ``(B, num_classes)``, labels ``(B,)`` with −1 for what does not count; ``(4,)`` float64.
+    """
+    logits, counts = logits.float(), labels >= 0
+    right = logits.topk(min(5, logits.shape[1])).indices == labels[:, None]  # never equal to −1
+    loss = F.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
+    return torch.stack([right[:, 0].sum(), right.sum(), loss, counts.sum()]).double()

@@ -1,0 +1,78 @@
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def data(photo: Callable[..., Path], tmp_path: Path) -> Path:
+    """Two photos with a label map each."""
+    (tmp_path / "data" / "labels").mkdir(parents=True)
+    for index in range(2):
+        photo(tmp_path / "data" / "images" / f"{index}.png", seed=index)
+        np.save(tmp_path / "data" / "labels" / f"{index}.npy", np.arange(40 * 48).reshape(40, 48) // 480)
+    return tmp_path / "data"
+
+
+def test_a_table(spit: Run, data: Path) -> None:
+    result = spit("evaluate", "superpixels", "--data", data, "--method", "slic", "--count", 30, "--workers", 0)
+    assert result.code == 0
+    assert "2 images, about 30 regions" in result.out
+    assert "SLIC (scikit-image)" in result.out
+
+
+def test_files_and_json(spit: Run, data: Path, tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
+    pytest.importorskip("matplotlib")
+    arguments = ("evaluate", "superpixels", "--data", data, "--method", "watershed", "--method", "slic", "--count", 40,
+                 "--count", 20, "--workers", 0, "-o", tmp_path / "out", "--json")
+    result = spit(*arguments)
+    assert result.code == 0
+    assert [(row["method"], row["wanted"]) for row in result.json["rows"]] == [
+        ("watershed", 20), ("watershed", 40), ("slic", 20), ("slic", 40)]
+    assert names(tmp_path / "out") == ["curves.png", "images.jsonl", "results.json", "results.md"]
+    assert json.loads((tmp_path / "out/results.json").read_text())["rows"] == result.json["rows"]
+    assert "## About 20 regions" in (tmp_path / "out/results.md").read_text()
+    lines = (tmp_path / "out/images.jsonl").read_text()
+    assert spit(*arguments).json == result.json  # nothing is measured again
+    assert (tmp_path / "out/images.jsonl").read_text() == lines
+
+
+def test_a_limit(spit: Run, data: Path) -> None:
+    result = spit("evaluate", "superpixels", "--data", data, "--method", "slic", "--count", 30, "--workers", 0,
+                  "--limit", 1, "--json")
+    assert result.json["images"] == result.json["rows"][0]["images"] == 1
+
+
+def test_bad_input_is_one_line(spit: Run, data: Path, tmp_path: Path) -> None:
+    def error(*arguments: object) -> str:
+        return spit("evaluate", "superpixels", *arguments).error
+
+    assert "nowhere: expected a folder" in error("--data", tmp_path / "nowhere")
+    assert "did you mean 'seeds'" in error("--data", data, "--method", "seed")
+    assert "--count" in error("--data", data, "--count", 0)
+    assert "--data" in error()
+    (tmp_path / "file").write_text("")
+    assert "got the file" in error("--data", data, "-o", tmp_path / "file")
+    (data / "labels" / "1.npy").unlink()
+    assert "1.png: expected its label map" in error("--data", data)
+    np.save(data / "labels" / "1.npy", np.zeros((4, 4), int))
+    assert "(40, 48), got (4, 4)" in error("--data", data, "--workers", 0)
+    assert "superpixels" in spit("evaluate", "superpixel").error
+
+
+def test_a_missing_extra_is_named(spit: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: find(name) if name != "matplotlib" else None)
+    assert "'.[plots]'" in spit("evaluate", "superpixels", "--data", data, "-o", tmp_path / "out").error
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_names_the_protocols(spit: Run) -> None:
+    assert "superpixels" in spit("evaluate", "--help").out
+    assert "--workers" in spit("evaluate", "superpixels", "--help").out

@@ -1,0 +1,125 @@
+"""``spit evaluate classification``, ``swap``, ``threshold`` and ``counts``."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import spit as library
+from spit.config import ModelConfig
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def data(photo: Callable[..., Path], tmp_path: Path) -> Path:
+    """Two classes of three pictures each."""
+    for label in range(2):
+        for index in range(3):
+            photo(tmp_path / "data" / f"class{label}" / f"{index}.png", seed=3 * label + index)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    return library.save_model(SpitModel(ModelConfig(
+        resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2, layer_scale=None,
+        num_classes=2)), tmp_path / "tiny")
+
+
+def test_classification(spit: Run, data: Path, model: Path) -> None:
+    result = spit("evaluate", "classification", "--data", data, "--model", model, "--size", 32)
+    assert result.code == 0, result.err
+    assert "6 images of" in result.out
+    assert "Wilson" in result.out
+    assert "│ tiny" in result.out
+
+
+def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
+                            names: Callable[[Path], list[str]]) -> None:
+    real = tmp_path / "real.json"
+    real.write_text(json.dumps({f"class{label}/{index}.png": [label] * (index > 0)
+                                for label in range(2) for index in range(3)}))
+    arguments = ("evaluate", "classification", "--data", data, "--model", model, "--size", 32, "--batch", 4,
+                 "--real", real, "-o", tmp_path / "out", "--json")
+    first = spit(*arguments)
+    [row] = first.json["rows"]
+    assert (row["model"], row["images"], row["top1"]["images"], row["real"]["images"]) == ("tiny", 6, 6, 4)
+    assert row["top1"]["low"] < row["top1"]["value"] < row["top1"]["high"]
+    assert names(tmp_path / "out") == ["images.jsonl", "results.json", "results.md"]
+    assert json.loads((tmp_path / "out/results.json").read_text()) == first.json
+    assert "| tiny | superpixel | logits |" in (tmp_path / "out/results.md").read_text()
+    lines = (tmp_path / "out/images.jsonl").read_text()
+    (tmp_path / "out/images.jsonl").write_text(lines[:-5])
+    again = spit(*arguments).json["rows"][0]
+    assert again["top1"] == row["top1"]
+    assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("head", ["knn", "linear"])
+def test_heads(head: str, spit: Run, data: Path, model: Path) -> None:
+    base = ("evaluate", "classification", "--data", data, "--model", model, "--size", 32, "--head", head, "--json")
+    split = spit(*base, "--train-per-class", 2).json
+    assert (split["images"], split["rows"][0]["head"]) == (2, head)
+    assert split["train"].startswith("4 images")
+    assert spit(*base, "--train", data, "--neighbors", 1).json["rows"][0]["top1"]["value"] == 1
+
+
+def test_swap(spit: Run, data: Path, model: Path) -> None:
+    rows = spit("evaluate", "swap", "--data", data, "--model", model, "--size", 32, "--limit", 2, "--json").json["rows"]
+    assert [row["tokenizer"] for row in rows] == ["patch", "voronoi", "superpixel"]
+    assert rows[1]["top1"]["spread"] is not None
+
+
+def test_threshold(spit: Run, data: Path, model: Path) -> None:
+    result = spit("evaluate", "threshold", "--data", data, "--model", model, "--size", 32, "--threshold", 0.2,
+                  "--threshold", 0, "--json")
+    assert [row["threshold"] for row in result.json["rows"]] == [0, 0.2, None]
+
+
+def test_counts(spit: Run, data: Path, tmp_path: Path) -> None:
+    base = ("evaluate", "counts", "--data", data, "--size", 32, "--levels", 2, "--limit", 4)
+    document = spit(*base, "-o", tmp_path / "out", "--json").json
+    assert (document["images"], [row["level"] for row in document["rows"]]) == (4, [1, 2])
+    assert document["tokenizer"]["levels"] == 2
+    assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 4
+    assert "Regions at each level" in spit(*base).out
+
+
+def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
+    def error(verb: str, *arguments: object) -> str:
+        return spit("evaluate", verb, *arguments).error
+
+    both = ("--data", data, "--model", model)
+    assert "--model" in error("swap", "--data", data)
+    assert "nowhere: expected a folder" in error("swap", "--data", tmp_path / "nowhere", "--model", model)
+    assert "did you mean spit_tiny_16" in error("threshold", "--data", data, "--model", "spit_tiny")
+    assert "give --model a folder" in error("threshold", "--data", data, "--model", "spit_large_16")
+    assert "once, got one twice" in error("swap", *both, "--model", model)
+    assert "logits, knn, linear" in error("classification", *both, "--head", "svm", "--train", data)
+    assert "give one of --train" in error("classification", *both, "--head", "knn")
+    assert "go with --head" in error("classification", *both, "--train", data)
+    assert "more than 3 images" in error("classification", *both, "--head", "knn", "--train-per-class", 3)
+    assert "real.json" in error("classification", *both, "--real", tmp_path / "real.json")
+    assert "fp32, bf16" in error("classification", *both, "--precision", "fp8")
+    assert "merge_threshold" in error("threshold", *both, "--threshold", -1)
+    assert "only superpixels have levels" in error("counts", "--data", data, "--tokenizer", "patch")
+    (tmp_path / "file").write_text("")
+    for verb, arguments in (("swap", both), ("counts", ("--data", data))):
+        assert "got the file" in error(verb, *arguments, "-o", tmp_path / "file")
+    (data / "class0" / "0.png").write_text("no image")
+    assert "0.png" in error("classification", *both, "--size", 32)
+    (data / "class2").mkdir()
+    (data / "class1" / "0.png").rename(data / "class2" / "0.png")
+    assert "for a model of 2 classes; got 3" in error("classification", *both)
+
+
+def test_help(spit: Run) -> None:
+    for verb in ("classification", "swap", "threshold", "counts"):
+        assert verb in spit("evaluate", "--help").out
+        assert "--device" in spit("evaluate", verb, "--help").out

@@ -1,0 +1,100 @@
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from spit.weights import load
+
+Run = Callable[..., Any]
+RECIPE = Path(__file__).parents[2] / "recipes/smoke.toml"
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def command(photo: Callable[..., Path], tmp_path: Path) -> list[object]:
+    for index in range(8):
+        photo(tmp_path / "photos" / ("even", "odd")[index % 2] / f"{index}.png", seed=index)
+    return ["train", RECIPE, "--set", f"data.train={tmp_path / 'photos'}", "--set", f"data.validation={tmp_path / 'photos'}",
+            "--set", "optimization.batch=4", "--set", "optimization.epochs=2", "-o", tmp_path / "run", "--device", "cpu"]
+
+
+def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp_path: Path,
+                                           names: Callable[[Path], list[str]]) -> None:
+    result = spit(*command, "--json")
+    assert result.code == 0, result.err
+    assert (result.json["steps"], result.json["photos"], result.json["classes"]) == (4, 8, 2)
+    assert result.json["figures"]["images"] == 8
+    assert "step 4/4 validation top1" in result.err
+    assert load(tmp_path / "run/model").config.depth == 2
+    assert (tmp_path / "run/classes.txt").read_text() == "even\nodd\n"
+    written = names(tmp_path / "run")
+    assert {"metrics.jsonl", "recipe.json", "report.md", "result.json"} <= set(written)
+
+    again = spit(*command)
+    assert again.code == 0
+    assert "had ended already: 4 steps" in again.out
+    assert names(tmp_path / "run") == written
+
+    assert "holds a run of another recipe: optimization.lr was 0.001, is 0.5; choose another folder" in spit(
+        *command, "--set", "optimization.lr=0.5").error
+    assert "holds a run already" in spit(*command, "--fresh").error
+    fresh = spit(*command, "--set", "optimization.lr=0.5", "--fresh", "--force", "--json")
+    assert fresh.code == 0
+    assert "finished" not in fresh.json
+
+
+def test_a_full_disk(spit: Run, command: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.replace
+
+    def full(source: Any, target: Any) -> None:
+        if "step-00000004" in str(target):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        result = spit(*command, "--set", "run.checkpoint=2")
+    assert (result.code, result.out) == (2, "")
+    assert "the checkpoint of step 4 could not be written: the disk is full; the one of step 2 is whole" in result.err
+    result = spit(*command, "--json")
+    assert (result.code, result.json["resumed"]) == (0, 2)
+
+
+def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path) -> None:
+    assert "expected a recipe, but there is none" in spit("train", tmp_path / "nowhere.toml").error
+    assert "the nearest known one is 'epochs'" in spit(*command, "--set", "optimization.epoch=3").error
+    assert "unknown model 'spit_tiny'" in spit(*command, "--set", "model.name=spit_tiny").error
+    assert "nowhere: expected a folder" in spit(*command, "--set", "data.train=nowhere", "-o", tmp_path / "other").error
+    assert "expected photos to train on, got none" in spit(
+        "train", RECIPE, "-o", tmp_path / "third", "--device", "cpu").error
+    (tmp_path / "file").write_text("")
+    assert "expected a folder for the run, got the file" in spit(*command, "-o", tmp_path / "file").error
+    assert "expected model.num_classes of at least 2" in spit(
+        *command, "--set", "model.num_classes=1", "-o", tmp_path / "fourth").error
+
+
+def test_one_process_at_a_time(spit_process: Run, command: list[object], tmp_path: Path) -> None:
+    from spit.training.folder import claimed
+
+    with claimed(tmp_path / "run"):
+        assert "another process is training there" in spit_process(*command).error
+
+
+def test_a_new_head(spit: Run, command: list[object], tmp_path: Path) -> None:
+    assert spit(*command).code == 0
+    result = spit(*command, "--set", f"model.pretrained={tmp_path / 'run/model'}", "--set", "model.num_classes=7", "-o",
+                  tmp_path / "next", "--json")
+    assert "is no spit_tiny_16: expected width 192, got 48" in result.err  # a name is a promise of its size
+    assert json.loads((tmp_path / "run/recipe.json").read_text())["model"]["num_classes"] == 0

@@ -1,0 +1,109 @@
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pytest
+import torch
+
+from spit.errors import SpitError
+from spit.evaluation.superpixels import METHODS, Method, choose_methods, evaluate, find_samples, run
+from spit.evaluation.superpixels.workers import open_workers
+
+
+def columns(image: np.ndarray, width: float) -> np.ndarray:
+    """Stripes of a whole width."""
+    return np.broadcast_to(np.arange(image.shape[1]) // round(width), image.shape[:2])
+
+
+STRIPES = Method("stripes", "Stripes", "width", -1.0, lambda wanted, _: 90 / wanted, columns, whole=True, package="np")
+
+
+@pytest.fixture
+def stripes(monkeypatch: pytest.MonkeyPatch) -> Method:
+    monkeypatch.setitem(METHODS, "stripes", STRIPES)
+    return STRIPES
+
+
+def test_two_settings_are_mixed_to_reach_the_count(folder: Callable[[int], Path], stripes: Method) -> None:
+    """90 columns give 15 stripes of 6 and 18 of 5; 17 is two thirds of the way."""
+    (row,) = evaluate(find_samples(folder(9)), [stripes], [17], workers=0)
+    assert row.settings == {"5": 6, "6": 3}
+    assert row.regions == 17
+    assert row.connected == 1
+
+
+def test_coarser_until_the_mean_is_at_most_the_count(folder: Callable[[int], Path], stripes: Method,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "calibrate", lambda *_: 5)
+    (row,) = evaluate(find_samples(folder(4)), [stripes], [17], workers=0)
+    assert row.settings == {"5": 2, "6": 2}
+    assert row.regions == 16.5
+
+
+def test_a_calibration_that_was_misled_is_put_right(folder: Callable[[int], Path], stripes: Method,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """13 stripes of 7, where 17 were wanted; 23 of 4 make up for it."""
+    monkeypatch.setattr(run, "calibrate", lambda *_: 7)
+    (row,) = evaluate(find_samples(folder(9)), [stripes], [17], workers=0)
+    assert row.settings == {"7": 6, "4": 3}
+    assert row.regions == pytest.approx((6 * 13 + 3 * 23) / 9)
+
+
+def test_counts_that_jump_are_told_and_not_mixed(folder: Callable[[int], Path], stripes: Method) -> None:
+    (row,) = evaluate(find_samples(folder(3)), [replace(stripes, jumps=True)], [60], workers=0)
+    assert (row.wanted, row.regions, row.settings) == (60, 45, {"2": 3})
+
+
+def test_a_stopped_run_goes_on(folder: Callable[[int], Path], stripes: Method, tmp_path: Path,
+                               monkeypatch: pytest.MonkeyPatch) -> None:
+    samples, journal = find_samples(folder(9)), tmp_path / "images.jsonl"
+    (whole,) = evaluate(samples, [stripes], [17], 0, journal)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    calls: list[str] = []
+    original = run.measure
+    monkeypatch.setattr(run, "measure", lambda task: calls.append(task[0].name) or original(task))
+    for kept in (4, 10, 12, len(lines)):  # in the first pass, at its end, among the second, after all
+        calls.clear()
+        journal.write_bytes(b"".join(lines[:kept]) + b'{"cut": ')
+        (again,) = evaluate(samples, [stripes], [17], 0, journal)
+        assert again.settings == whole.settings
+        assert again.explained_variation == whole.explained_variation
+        assert len(calls) <= len(lines) - kept + 1  # a finer setting looks one image too far
+
+
+def test_real_methods_in_processes(folder: Callable[[int], Path]) -> None:
+    """Their labels are the same as in this process, and the environment is left alone."""
+    samples, methods = find_samples(folder(3)), choose_methods(["slic", "spit-unrefined"])
+    before = dict(os.environ), torch.get_num_threads()
+    seen: list[tuple[str, int, int]] = []
+    rows = evaluate(samples, methods, [40, 20], workers=2, progress=lambda *step: seen.append(step))
+    assert (dict(os.environ), torch.get_num_threads()) == before
+    assert seen[-1][1:] == (12, 12)
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+    assert [(row.method, row.wanted) for row in rows] == [("slic", 40), ("slic", 20), ("spit-unrefined", 40),
+                                                          ("spit-unrefined", 20)]
+    for row, other in zip(rows, evaluate(samples, methods, [40, 20], workers=0), strict=True):
+        assert row.images == 3
+        assert row.milliseconds > 0
+        assert (row.settings, row.regions, row.explained_variation, row.boundary_recall) == (
+            other.settings, other.regions, other.explained_variation, other.boundary_recall)
+
+
+def test_a_peer_that_fails_is_named(folder: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(image: np.ndarray, parameter: float) -> np.ndarray:
+        raise RuntimeError("no")
+
+    monkeypatch.setitem(METHODS, "stripes", Method("stripes", "Stripes", "width", -1.0, lambda *_: 5, fail, True, "np"))
+    with pytest.raises(SpitError, match=r"Stripes failed on .*0\.png with width 5: no; leave it out"):
+        evaluate(find_samples(folder(1)), [METHODS["stripes"]], [17], workers=0)
+
+
+def test_one_thread_in_this_process_and_back() -> None:
+    before = torch.get_num_threads()
+    with open_workers(0) as spread_out:
+        assert torch.get_num_threads() == 1
+        assert fmean(spread_out(float, ["1", "3"])) == 2
+    assert torch.get_num_threads() == before
