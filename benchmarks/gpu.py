@@ -52,8 +52,8 @@ def main() -> None:
               f"published code {published}, {published / cost:.0f}×)")
     for sweeps in (1, 3, 5):
         refined = spit.SuperpixelTokenizer(refine=sweeps)
-        costs = [median_ms(lambda tokenizer=tokenizer, images=images: tokenizer(images), device, rounds=30, warm_up=5)
-                 for images in (square, wide, single) for tokenizer in (tokenizer, refined)]
+        costs = [median_ms(lambda method=method, images=images: method(images), device, rounds=30, warm_up=5)
+                 for images in (square, wide, single) for method in (tokenizer, refined)]
         ratios = ", ".join(f"{after / before:.2f}" for before, after in zip(costs[::2], costs[1::2], strict=True))
         print(f"with {sweeps} sweeps of refinement superpixels cost {ratios} times as much")
     rate = copy_rate(device)

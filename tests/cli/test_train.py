@@ -26,8 +26,9 @@ def _one_thread() -> Iterator[None]:
 def command(photo: Callable[..., Path], tmp_path: Path) -> list[object]:
     for index in range(8):
         photo(tmp_path / "photos" / ("even", "odd")[index % 2] / f"{index}.png", seed=index)
-    return ["train", RECIPE, "--set", f"data.train={tmp_path / 'photos'}", "--set", f"data.validation={tmp_path / 'photos'}",
-            "--set", "optimization.batch=4", "--set", "optimization.epochs=2", "-o", tmp_path / "run", "--device", "cpu"]
+    photos = tmp_path / "photos"
+    return ["train", RECIPE, "--set", f"data.train={photos}", "--set", f"data.validation={photos}", "--set",
+            "optimization.batch=4", "--set", "optimization.epochs=2", "-o", tmp_path / "run", "--device", "cpu"]
 
 
 def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp_path: Path,

@@ -31,7 +31,7 @@ def test_who_has_no_folder_writes_nothing(tmp_path: Path) -> None:
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path, 0, Silent())
     monkeypatch.setattr(os, "write", lambda descriptor, data: 3)
-    with pytest.raises(TrainingError, match="expected a disk with room .*No space left on device"):
+    with pytest.raises(TrainingError, match=r"expected a disk with room .*No space left on device"):
         journal.write("train", 1, {"loss": 1.0})
 
 
@@ -43,7 +43,7 @@ def test_a_report(tmp_path: Path) -> None:
             journal.write("validation", step, {"epoch": step / 2, "top1": step / 100, "loss": 1.0, "images": 20})
     recipe: dict[str, Any] = {"model": {"name": "spit_tiny_16"}, "data": {"size": 32}, "run": {"seed": 4},
                               "optimization": {"epochs": 15, "batch": 8, "precision": "fp32"}}
-    write_report(tmp_path, recipe, {"steps": 30, "photos": 16, "classes": 2})
+    write_report(tmp_path, recipe, {"name": "spit_tiny_16", "steps": 30, "photos": 16})
     text = (tmp_path / "report.md").read_text()
     assert "spit_tiny_16: 15 epochs of 16 photos" in text
     assert "Training loss 2.0000 at first, 0.0667 at the end; 160 images/s" in text

@@ -9,7 +9,8 @@ from spit.training.errors import TrainingError
 from spit.training.recipe import FREE, Recipe, _flat, differences, read_recipe
 from spit.training.train import build_model
 
-RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+RECIPES = [path for path in sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+           if not path.stem.startswith("retrofit")]
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -37,8 +38,9 @@ def test_appendix_c() -> None:
 
 
 def test_changes(recipe: Callable[..., Recipe]) -> None:
-    changed = recipe("optimization.epochs=0.5", "model.name=vit_small_16", "data.train=a/b", "optimization.betas=[0.8, 0.9]",
-                     "model.options.depth=3", "data.validation=[]", "optimization.compile=true")
+    changed = recipe("optimization.epochs=0.5", "model.name=vit_small_16", "data.train=a/b",
+                     "optimization.betas=[0.8, 0.9]", "model.options.depth=3", "data.validation=[]",
+                     "optimization.compile=true")
     assert changed.optimization.epochs == 0.5
     assert changed.model.name == "vit_small_16"
     assert changed.data.train == ("a/b",)
@@ -96,8 +98,8 @@ def test_differences(recipe: Callable[..., Recipe]) -> None:
 def test_a_model(recipe: Callable[..., Recipe]) -> None:
     model = build_model(recipe("model.options.layer_scale=none", "optimization.token_budget=0"), 5)
     config = model.config
-    assert (config.depth, config.width, config.layer_scale, config.token_budget, config.num_classes) == (2, 24, None, None, 5)
-    assert config.drop_path == 0.3
+    assert (config.depth, config.width, config.num_classes) == (2, 24, 5)
+    assert (config.layer_scale, config.token_budget, config.drop_path) == (None, None, 0.3)
     assert model.training
     with pytest.raises(ValueError, match="unknown model option 'dept'"):
         build_model(recipe("model.options.dept=3"), 5)

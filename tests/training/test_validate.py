@@ -12,7 +12,7 @@ CPU = torch.device("cpu")
 
 
 def test_scores_by_hand() -> None:
-    logits = torch.tensor([[3.0, 2, 1, 0, -1, -2], [3, 2, 1, 0, -1, -2], [0, 0, 0, 0, 0, 9], [1, 0, 0, 0, 0, 0]])
+    logits = torch.tensor([[3.0, 2, 1, 0, -1, -2], [3, 2, 1, 0, -1, -2], [-5, 4, 3, 2, 1, 9], [1, 0, 0, 0, 0, 0]])
     first, five, loss, count = score(logits, torch.tensor([0, 4, 1, -1])).tolist()
     assert (first, five, count) == (1, 3, 3)
     assert loss == pytest.approx(float(-logits.log_softmax(1)[[0, 1, 2], [0, 4, 1]].sum()))

@@ -56,7 +56,8 @@ def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force:
         TrainingError: the folder holds another recipe's run, or something else.
     """
     there = [name for name in FILES if (folder / name).exists()]
-    if fresh and there:
+    ours = (folder / RECIPE).is_file()
+    if fresh and there and ours:
         if not force:
             raise TrainingError(f"{folder} holds a run already ({there[0]}); leave --fresh out to go on with it, add "
                                 "--force to lose it, or choose another folder")
@@ -65,7 +66,9 @@ def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     elif there:
         old = _read(folder / RECIPE)
-        changed = differences(old, recipe) if old is not None else []
+        if old is None:
+            raise TrainingError(f"{folder} holds {there[0]}, but no run of spit's; choose another folder")
+        changed = differences(old, recipe)
         if changed:
             raise TrainingError(f"{folder} holds a run of another recipe: {'; '.join(changed[:3])}; choose another "
                                 "folder, or --fresh --force to lose it")

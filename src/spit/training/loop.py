@@ -229,10 +229,10 @@ def _resume(state: State, checkpoints: Checkpoints, team: Team, about: Mapping[s
     if team.first:
         saved = checkpoints.load()
         if saved is not None:
-            for key, what in (("photos", "photos"), ("total", "length")):
+            for key, what in (("photos", "on other photos, fingerprint"), ("total", "of another length, steps")):
                 if saved.about.get(key) != about[key]:
-                    raise TrainingError(f"{checkpoints.folder} is of a run on other {what}s: {saved.about.get(key)}, "
-                                        f"now {about[key]}; choose another folder, or --fresh --force")
+                    raise TrainingError(f"{checkpoints.folder} is of a run {what} {saved.about.get(key)}, now "
+                                        f"{about[key]}; choose another folder, or --fresh --force")
             state.restore(saved.tensors)
             step = saved.step
     step = team.number(step)

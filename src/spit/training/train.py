@@ -98,7 +98,8 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
                   about={"recipe": recipe.to_dict()})
     if not team.first:
         return {}
-    result = {**asdict(outcome), "name": recipe.model.name, "model": str(outcome.model), "classes": len(photos.classes), "photos": len(photos)}
+    result = {**asdict(outcome), "name": recipe.model.name, "model": str(outcome.model),
+              "classes": len(photos.classes), "photos": len(photos)}
     write_report(folder, recipe.to_dict(), result, listener.say)
     folders.write_result(folder, result)
     return result
