@@ -161,3 +161,12 @@ class TestCompiled:
         for layer in range(3):
             assert torch.equal(*(recorder.features[layer].values for recorder in recorders))
             assert all(map(torch.equal, *(recorder.attention[layer] for recorder in recorders)))
+
+    def test_recording_nothing_needs_no_second_pass(self, monkeypatch):
+        backbone, _ = twins()
+        backbone.compiled = lambda values, spans: values
+        monkeypatch.setattr(backbone, "run_blocks", lambda *_: pytest.fail("a plain pass"))
+        tokens = batch(4, 2)
+        assert torch.equal(backbone(tokens, Recorder.of((), depth=3)).values, tokens.values)
+        with pytest.raises(pytest.fail.Exception, match="a plain pass"):
+            backbone(tokens, Recorder.of({"features": (-1,)}, depth=3))

@@ -93,7 +93,11 @@ def process() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
 
     yield start
     for child in started:
-        child.kill()
-        child.wait()
+        child.terminate()  # torchrun ends its processes then, which are in sessions of their own
+        try:
+            child.wait(timeout=40)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
         if child.stdout is not None:
             child.stdout.close()

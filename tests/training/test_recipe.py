@@ -3,11 +3,13 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import torch
 
-from spit.registry import list_models
+from spit.registry import create_model, list_models
 from spit.training.errors import TrainingError
-from spit.training.recipe import FREE, Recipe, _flat, differences, read_recipe
+from spit.training.recipe import FREE, ModelRecipe, Recipe, _flat, differences, read_recipe
 from spit.training.train import build_model
+from spit.weights import save
 
 RECIPES = [path for path in sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
            if not path.stem.startswith("retrofit")]
@@ -93,6 +95,17 @@ def test_differences(recipe: Callable[..., Recipe]) -> None:
         "model.options.depth was 2, is 3", "optimization.lr was 0.01, is 1.0"]
     assert set(FREE) <= _flat(Recipe().to_dict()).keys()
     assert {item.name for item in fields(Recipe)} == one.keys()
+
+
+def test_a_new_head(tmp_path: Path) -> None:
+    parent = create_model("spit_tiny_16", num_classes=3)
+    save(parent, tmp_path / "parent")
+    recipe = Recipe(model=ModelRecipe(pretrained=str(tmp_path / "parent")))
+    child = build_model(recipe, 7)
+    assert child.config.num_classes == child.head.linear.out_features == 7
+    assert torch.equal(child.embedder.class_token, parent.embedder.class_token)
+    assert torch.equal(child.head.linear.weight, build_model(recipe, 7).head.linear.weight)  # from the run's seed
+    assert child.config.drop_path == 0.2
 
 
 def test_a_model(recipe: Callable[..., Recipe]) -> None:

@@ -34,22 +34,21 @@ def figures(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_that_was_stopped_and_killed(process: Process, recipe_file: Path, tmp_path: Path) -> None:
-    changes = ("run.checkpoint=1", "optimization.accumulate=2", "optimization.epochs=8")
+    changes = ("run.checkpoint=1", "optimization.accumulate=2", "optimization.epochs=24")
     command = [argument for change in changes for argument in ("--set", change)]
 
     def start() -> "Popen[str]":
         return process("-m", "spit.cli", "train", recipe_file, *command, "-o", tmp_path / "broken", "--device", "cpu")
 
     child = start()
-    train(read_recipe(recipe_file, changes), tmp_path / "whole", Team(0, 1, torch.device("cpu")))
     wait_for(tmp_path / "broken", 3, child)
     child.terminate()
     said, _ = child.communicate(timeout=60)
     assert child.returncode == 130, said
-    assert "of 20, and saved; run the same command to go on" in said
+    assert "of 60, and saved; run the same command to go on" in said
     stopped = int(said.split("stopped at step ")[1].split()[0])
     about = json.loads((tmp_path / f"broken/checkpoints/step-{stopped:08d}.json").read_text())
-    assert (about["step"], about["total"]) == (stopped, 20)
+    assert (about["step"], about["total"]) == (stopped, 60)
 
     child = start()
     wait_for(tmp_path / "broken", stopped + 2, child)  # half of the time goes into checkpoints
@@ -58,12 +57,13 @@ def test_a_run_that_was_stopped_and_killed(process: Process, recipe_file: Path, 
     assert not (tmp_path / "broken/model").exists()
 
     child = start()
+    train(read_recipe(recipe_file, changes), tmp_path / "whole", Team(0, 1, torch.device("cpu")))
     said, _ = child.communicate(timeout=120)
     assert child.returncode == 0, said
     assert "going on from step" in said
     assert figures(tmp_path / "broken") == figures(tmp_path / "whole")
-    assert [line["step"] for line in figures(tmp_path / "broken") if line["kind"] == "train"] == list(range(1, 21))
-    ends = [safetensors.torch.load_file(tmp_path / name / "checkpoints/step-00000020.safetensors")
+    assert [line["step"] for line in figures(tmp_path / "broken") if line["kind"] == "train"] == list(range(1, 61))
+    ends = [safetensors.torch.load_file(tmp_path / name / "checkpoints/step-00000060.safetensors")
             for name in ("broken", "whole")]
     assert ends[0].keys() == ends[1].keys()
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])

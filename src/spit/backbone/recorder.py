@@ -55,6 +55,10 @@ class Recorder:
                 raise ValueError(f"expected names to record among {NAMES}, got {name!r}{hint}")
         return Recorder({name: _layers(name, layers, depth) for name, layers in asked.items()})
 
+    def __bool__(self) -> bool:
+        """Whether any layer was asked for."""
+        return any(self.layers.values())
+
     def wants(self, name: str, layer: int) -> bool:
         """Whether this layer was asked for under this name."""
         return layer in self.layers.get(name, ())

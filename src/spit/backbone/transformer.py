@@ -51,7 +51,7 @@ class Transformer(nn.Module):
         spans = Spans.of(tokens)
         if self.compiled is None:
             return tokens.replace(self.run_blocks(tokens.values, spans, recorder))
-        if recorder is not None:  # beside the compiled pass, whose answer and random numbers stay as they are
+        if recorder:  # beside the compiled pass, whose answer and random numbers stay as they are
             devices = [tokens.values.device] if tokens.values.is_cuda else []
             with torch.random.fork_rng(devices):
                 self.run_blocks(tokens.values, spans, recorder)

@@ -20,7 +20,7 @@ RECIPE = "recipe.json"
 RESULT = "result.json"
 CLASSES = "classes.txt"
 LOCK = ".lock"
-FILES = (CHECKPOINTS, MODEL, METRICS, RECIPE, RESULT, CLASSES, REPORT, CURVES, "tensorboard")
+FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorboard", RECIPE)  # removed in this order
 
 
 @contextmanager

@@ -7,11 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 from math import log
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
+from spit.evaluation.lines import Lines, Record, case_of
 from spit.evaluation.superpixels.calibration import MIXABLE, calibrate
 from spit.evaluation.superpixels.data import Sample, spread
-from spit.evaluation.superpixels.journal import Journal, Key
 from spit.evaluation.superpixels.methods import Method
 from spit.evaluation.superpixels.summary import Row, summarize
 from spit.evaluation.superpixels.workers import Spread, Task, check, count, measure, open_workers
@@ -43,39 +42,43 @@ def evaluate(samples: Sequence[Sample], methods: Sequence[Method], counts: Seque
     Raises:
         SpitError: a file or an extra is missing or damaged, or a peer fails on an image.
     """
-    keys = [(method.name, wanted) for method in methods for wanted in counts]
-    total = len(keys) * len(samples)
-    with Journal(journal, _identity(samples)) as book, open_workers(workers) as spread_out:
-        done = sum(len(book.records(key)) for key in keys)
+    cases = {(method.name, wanted): case_of(method=method.name, wanted=wanted, names=_names(samples), **versions())
+             for method in methods for wanted in counts}
+    total = len(cases) * len(samples)
+    with Lines(journal) as book, open_workers(workers) as spread_out:
+        done = sum(len(book.records(case)) for case in cases.values())
         progress("reading", done, total)
         pixels = round(median(spread_out(check, samples)))
         for method in methods:
             drift = 1.0  # how far off the guess was at the count before
             for wanted in counts:
-                key, name = (method.name, wanted), f"{method.title} at {wanted}"
-                parameter = book.base(key)
-                if parameter is None:
+                case, name = cases[method.name, wanted], f"{method.title} at {wanted}"
+                first = next(iter(book.records(case).values()), None)
+                if first is not None:
+                    parameter = first["base"]
+                else:
                     progress(f"{name}: calibrating", done, total)
                     parameter = calibrate(method, wanted, pixels, _mean_count(method, samples, spread_out), drift)
                 drift = parameter / method.guess(wanted, pixels)
-                missing = [sample for sample in samples if sample.name not in book.records(key)]
-                for record in _measured(missing, method, parameter, spread_out):
-                    book.add(key, record)
+                missing = [sample for sample in samples if sample.name not in book.records(case)]
+                for record in _measured(missing, method, parameter, parameter, spread_out):
+                    book.add(case, [record])
                     done += 1
                     progress(name, done, total)
                 progress(f"{name}: settling the count", done, total)
-                _settle(samples, method, key, book, spread_out)
-        return [summarize(method, wanted, list(book.records((method.name, wanted)).values()))
+                _settle(samples, method, wanted, parameter, book, case, spread_out)
+        return [summarize(method, wanted, list(book.records(cases[method.name, wanted]).values()))
                 for method in methods for wanted in counts]
 
 
-def _settle(samples: Sequence[Sample], method: Method, key: Key, book: Journal, spread_out: Spread) -> None:
+def _settle(samples: Sequence[Sample], method: Method, wanted: int, base: float, book: Lines, case: str,
+            spread_out: Spread) -> None:
     """Measure some images again at a second setting, until the mean count is right."""
-    wanted, records, base = key[1], book.records(key), book.base(key)
+    records = book.records(case)
     excess = sum(record["regions"] - wanted for record in records.values())
     off = log(1 + excess / (wanted * len(records)))
     other = next((record["parameter"] for record in records.values() if record["parameter"] != base), None)
-    if base is None or (other is None and not SETTLED < abs(off) <= (MIXABLE if method.jumps else REACH)):
+    if other is None and not SETTLED < abs(off) <= (MIXABLE if method.jumps else REACH):
         return
     if other is None:
         step = min(max(3 * abs(off), STEP[0]), max(1.25 * abs(off), STEP[1]))
@@ -84,20 +87,21 @@ def _settle(samples: Sequence[Sample], method: Method, key: Key, book: Journal, 
     if not finer and excess <= 0:
         return
     todo = [sample for sample in _scattered(samples) if records[sample.name]["parameter"] == base]
-    for record in _measured(todo, method, other, spread_out):
+    for record in _measured(todo, method, other, base, spread_out):
         excess += record["regions"] - records[record["image"]]["regions"]
         if finer and excess > 0:
             return
-        book.add(key, record)
+        book.add(case, [record])
         if not finer and excess <= 0:
             return
 
 
-def _measured(samples: Sequence[Sample], method: Method, parameter: float,
-              spread_out: Spread) -> Iterator[dict[str, Any]]:
+def _measured(samples: Sequence[Sample], method: Method, parameter: float, base: float,
+              spread_out: Spread) -> Iterator[Record]:
+    """Records at a parameter; each tells the one that most images have."""
     tasks: list[Task] = [(sample, method.name, parameter) for sample in samples]
     with closing(spread_out(measure, tasks)) as answers:  # stopping early cancels the rest
-        yield from answers
+        yield from ({**answer, "base": base} for answer in answers)
 
 
 def _mean_count(method: Method, samples: Sequence[Sample], spread_out: Spread) -> Callable[[float], float]:
@@ -111,10 +115,10 @@ def _scattered(samples: Sequence[Sample]) -> list[Sample]:
     return [samples[i] for i in sorted(range(len(samples)), key=lambda i: i * golden % 1)]
 
 
-def _identity(samples: Sequence[Sample]) -> dict[str, Any]:
-    """What must not change within a run."""
+def _names(samples: Sequence[Sample]) -> str:
+    """One short word for the images and truths of a run."""
     names = "\n".join(f"{sample.name} {[path.name for path in sample.truths]}" for sample in samples)
-    return {"images": len(samples), "names": hashlib.sha256(names.encode()).hexdigest()[:16], **versions()}
+    return hashlib.sha256(names.encode()).hexdigest()[:16]
 
 
 def versions() -> dict[str, str | None]:

@@ -1,0 +1,140 @@
+"""What each choice of the retrofit brings: short runs that differ in one thing, and where a step's time goes.
+
+    python benchmarks/retrofit.py --parent vit.safetensors --images 'photos-*.tar' --validation imagenet_val1k
+
+All runs see the same photos for as many samples; accuracy is top-1 of the averaged weights on the
+validation photos, none of which is trained on. Runs are short, so differences are what counts.
+"""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from provenance import arguments, print_provenance
+
+from spit.bench import median_ms
+from spit.data.photos import Centres, Photos
+from spit.training.augment import AugmentConfig, apply, draw
+from spit.training.batches import Batches
+from spit.training.distill import Distillation, DistillConfig, student_of
+from spit.training.distributed import Team
+from spit.training.loop import fit
+from spit.training.recipe import Optimization, RunRecipe
+from spit.training.retrofit import load_parent
+from spit.training.task import Batch
+from spit.training.validate import Validation
+
+SEED = 0
+BASE = {
+    "batch": 512, "lr": 5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0, "scale": 0.25,
+    "policies": ("none", "three"), "cutmix_share": 0.5, "gradients": True, "compactness": 0.0,
+}
+VARIANTS = {
+    "base": {},
+    "lr 1e-3": {"lr": 1e-3},
+    "no tokens": {"tokens": 0.0},
+    "logits alone": {"tokens": 0.0, "class_token": 0.0},
+    "no colour changes": {"policies": ("none",)},
+    "no CutMix": {"cutmix_share": 0.0},
+    "batch 256": {"batch": 256},
+    "γ 10 times": {"embedder_rate": 10.0},
+    "larger crops": {"scale": 0.5},
+}
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--parent", required=True)
+    parser.add_argument("--images", required=True, nargs="+")
+    parser.add_argument("--validation", required=True)
+    parser.add_argument("--samples", type=int, default=300_000, help="of each run")
+    parser.add_argument("--variant", nargs="*", default=list(VARIANTS), help=f"among {', '.join(VARIANTS)}")
+    parser.add_argument("--workers", type=int, default=15)
+    args = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    team = Team.join(device.type)
+    photos = Photos(args.images, 192)
+    batches = Batches(photos, 512, SEED, device, args.workers, resident=True)
+    validation = Validation(Centres(Photos([args.validation], 224, labelled=True), 224), team, 250, args.workers, True)
+    print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
+                     f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
+    parts(args.parent, batches, device, 1024 if device.type == "cuda" else 8)
+    print(f"\n{'variant':20s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
+    for name in args.variant:
+        run(name, {**BASE, **VARIANTS[name]}, args, batches, validation, team)
+
+
+def run(name: str, options: dict, args, batches: Batches, validation: Validation, team: Team) -> None:
+    task = make_task(args.parent, options, team.device, validation)
+    batches.batch = options["batch"]
+    epochs = args.samples / len(batches.photos)
+    optimization = Optimization(epochs=epochs, batch=options["batch"], lr=options["lr"], warmup=0.1 * epochs, ema=0.99,
+                                drop_path=0.0, precision="bf16" if team.device.type == "cuda" else "fp32")
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = fit(task, batches, Path(folder), team, size=224, augment=augment(options), optimization=optimization,
+                      run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
+    figures = outcome.figures
+    print(f"{name:20s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
+          flush=True)
+
+
+def augment(options: dict) -> AugmentConfig:
+    return AugmentConfig(scale=(options["scale"], 1.0), policies=options["policies"],
+                         cutmix_share=options["cutmix_share"])
+
+
+def make_task(parent: str, options: dict, device: torch.device, validation: Validation | None = None) -> Distillation:
+    teacher = load_parent(parent).to(device)
+    student = student_of(teacher, "superpixel", {"levels": 4, "compactness": options["compactness"]},
+                         options["gradients"]).to(device)
+    if device.type == "cuda":
+        student.compile()
+        teacher.compile()
+    config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
+                           embedder_rate=options["embedder_rate"])
+    return Distillation(student, teacher, config,
+                        validate=validation and (lambda model, team: validation(lambda x: model(x).float(), team)))
+
+
+def parts(parent: str, batches: Batches, device: torch.device, batch: int) -> None:
+    """Milliseconds of each part of a step."""
+    task = make_task(parent, BASE, device)
+    task.student.train()
+    images, aspects, _ = (tensor[:batch] for tensor in batches.resident)
+    drawn = draw(augment(BASE), len(images), torch.Generator().manual_seed(SEED))
+    cropped = apply(images, aspects, drawn, 224)
+    given = Batch(cropped, torch.full((len(images),), -1, device=device), drawn, 0)
+    features = task.student.extractor(cropped, task.student.tokenizer(cropped))
+
+    def learn(task: Distillation) -> None:
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            loss, _ = task.loss(task.student, given)
+        loss.backward()
+
+    def plain(model: torch.nn.Module) -> torch.Tensor:
+        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            return model(cropped)
+
+    def train() -> None:
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            loss = task.student(cropped).square().mean()
+        loss.backward()
+
+    bare = Distillation(task.student, task.parent, replace(task.config, tokens=0.0))
+    for name, function in {
+        "augmentation": lambda: apply(images, aspects, drawn, 224),
+        "CutMix": lambda: drawn.mix(cropped),
+        "tokenizer": lambda: task.student.tokenizer(cropped),
+        "features": lambda: task.student.extractor(cropped, task.student.tokenizer(cropped)),
+        "parent": lambda: plain(task.parent),
+        "student, forward and backward": train,
+        "the whole loss and its gradient": lambda: learn(task),
+        "the same without tokens": lambda: learn(bare),
+    }.items():
+        print(f"{name:34s} {median_ms(function, device, rounds=10, warm_up=3):8.2f} ms of {len(images)} images")
+    print(f"{len(features.values) / len(images):.0f} tokens an image")
+
+
+if __name__ == "__main__":
+    main()
