@@ -1,6 +1,6 @@
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 DATA ?= ../shared
-BENCHMARKS := limits counts speed partitions deit newcomer
+BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
 
 .PHONY: help demo test lint bench clean

@@ -16,8 +16,10 @@ from test_interop import vit
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-SNIPPETS = dict(re.findall(r"\n## (Tokens|Models|Training)\n.*?```python\n(.*?)```", README, re.DOTALL))
-COMMANDS = re.findall(r"^spit (?:demo|tokenize|classify)\b.*$", README, re.MULTILINE)
+SNIPPETS = dict(re.findall(r"\n## (Tokens|Superpixels|Models|Training)\n.*?```python\n(.*?)```", README, re.DOTALL))
+TRIED = ("demo", "tokenize", "classify", "train", "retrofit", "evaluate")
+BLOCKS = [[line for line in block.splitlines() if line.startswith("spit ") and line.split()[1] in TRIED]
+          for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)]
 
 
 @pytest.fixture
@@ -28,17 +30,23 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     photo.save("photo.jpg")
     Path("photos").mkdir()
     photo.crop((0, 0, 60, 50)).save("photos/other.png")
+    for name, box in {"cat": (0, 0, 40, 40), "dog": (40, 20, 100, 70)}.items():
+        Path("classes", name).mkdir(parents=True)
+        for i in range(8):
+            photo.crop(box).rotate(10 * i).save(f"classes/{name}/{i}.jpg")
+    Path("recipes").symlink_to(ROOT / "recipes")
     safetensors.torch.save_file(vit(patch=16, grid=14, classes=9), "deit_tiny_patch16_224.safetensors")
     return tmp_path
 
 
 def test_all_are_found() -> None:
-    assert list(SNIPPETS) == ["Tokens", "Models", "Training"]
+    assert list(SNIPPETS) == ["Tokens", "Superpixels", "Models", "Training"]
     assert README.count("```python") == len(SNIPPETS)
-    assert [command.split()[1] for command in COMMANDS] == ["demo", "tokenize", "classify"]
+    assert [[command.split()[1] for command in block] for block in BLOCKS if block] == [
+        ["train", "retrofit", "evaluate"], ["demo", "tokenize", "classify"]]
 
 
-@pytest.mark.parametrize("name", ["Tokens", "Models", "Training"])
+@pytest.mark.parametrize("name", ["Tokens", "Superpixels", "Models", "Training"])
 def test_snippet(name: str, files: Path) -> None:
     torch.manual_seed(0)
     names: dict[str, object] = {}
@@ -47,9 +55,10 @@ def test_snippet(name: str, files: Path) -> None:
         assert torch.isfinite(names["loss"])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command(command: str, files: Path) -> None:
-    assert main(shlex.split(command, comments=True)[1:]) == 0
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block], ids=lambda block: block[0].split()[1])
+def test_commands_one_after_another(block: list[str], files: Path) -> None:
+    for command in block:
+        assert main(shlex.split(command, comments=True)[1:]) == 0, command
 
 
 def test_make_clean_works_in_a_plain_clone(tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from spit.data.decoded import kept_on_device
 from spit.data.photos import Item, Photos, to_device
 from spit.training.augment import AugmentConfig, Draw, draw
 
@@ -48,13 +50,14 @@ class Batches:
         device: where the pixels go.
         workers: processes that decode.
         resident: decode everything once, into memory of the device, rather than again at each use.
+        kept: with resident, a folder where what was decoded is kept for the next run.
 
     Raises:
         ValueError: an odd batch, whose last photo would have no partner for CutMix.
     """
 
     def __init__(self, photos: Photos, batch: int, seed: int, device: torch.device | str = "cpu", workers: int = 0,
-                 resident: bool = False) -> None:
+                 resident: bool = False, kept: Path | None = None) -> None:
         if batch < 2 or batch % 2:
             raise ValueError(f"expected an even batch of at least 2 photos, which CutMix takes in pairs, got {batch}")
         self.photos = photos
@@ -62,7 +65,10 @@ class Batches:
         self.seed = seed
         self.device = torch.device(device)
         self.workers = workers
-        self.resident = to_device(photos, device, workers) if resident else None
+        self.resident: tuple[Tensor, Tensor, Tensor] | None = None
+        if resident:
+            self.resident = (to_device(photos, device, workers) if kept is None
+                             else kept_on_device(photos, device, workers, kept))
 
     def steps(self, epochs: float) -> int:
         """How many steps so many epochs are; at least one."""

@@ -44,6 +44,7 @@ class DataRecipe:
         size: side of the square that the model sees.
         workers: processes that decode.
         resident: decode once, into memory of the device.
+        kept: with resident, a folder where what was decoded is kept for the next run; "" for none.
     """
 
     train: tuple[str, ...] = ()
@@ -52,6 +53,7 @@ class DataRecipe:
     size: int = 256
     workers: int = 2
     resident: bool = False
+    kept: str = ""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "side", "size")
@@ -155,8 +157,8 @@ class Recipe:
 
 
 # What may change between two starts of one run without changing its end.
-FREE = ("data.train", "data.validation", "data.workers", "data.resident", "run.output", "run.log", "run.checkpoint",
-        "run.validate", "run.patience", "optimization.compile")
+FREE = ("data.train", "data.validation", "data.workers", "data.resident", "data.kept", "run.output", "run.log",
+        "run.checkpoint", "run.validate", "run.patience", "optimization.compile")
 
 
 def read_recipe(path: Path | None, changes: Sequence[str] = (), kind: type[Recipe] = Recipe) -> Recipe:

@@ -98,7 +98,8 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
                                 data.resident)
     listener.say(f"{recipe.parent.tokenizer} tokens for {recipe.parent.weights}, {len(photos):,} photos, on "
                  f"{team.size} × {team.device.type}")
-    batches = Batches(photos, optimization.batch, recipe.run.seed, team.device, data.workers, data.resident)
+    batches = Batches(photos, optimization.batch, recipe.run.seed, team.device, data.workers, data.resident,
+                      Path(data.kept) if data.kept else None)
 
     def measure(student: SpitModel, team: Team) -> Mapping[str, float]:
         return {} if validation is None else validation(lambda images: student(images).to(torch.float32), team)

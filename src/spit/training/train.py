@@ -90,7 +90,8 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
         write_whole(folder / folders.CLASSES, "".join(f"{name}\n" for name in photos.classes).encode())
     listener.say(f"{recipe.model.name}, {sum(p.numel() for p in model.parameters()) / 1e6:.1f} M parameters, "
                  f"{len(photos):,} photos of {len(photos.classes)} classes, on {team.size} × {team.device.type}")
-    batches = Batches(photos, optimization.batch, recipe.run.seed, team.device, data.workers, data.resident)
+    batches = Batches(photos, optimization.batch, recipe.run.seed, team.device, data.workers, data.resident,
+                      Path(data.kept) if data.kept else None)
     held_out = Validation(Centres(validation, data.size), team, min(optimization.batch, 256), data.workers,
                           data.resident) if validation is not None else None
     outcome = fit(Classification(model, optimization.smoothing, held_out), batches, folder, team, size=data.size,
