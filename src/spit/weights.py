@@ -110,8 +110,8 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     digest = hashlib.sha256(data).hexdigest()
     name = f"model-{digest[:16]}.safetensors"
     config = {"spit": FORMAT, "model": model.config.to_dict(), "weights": {"file": name, "sha256": digest}}
-    _write(folder / name, data)
-    _write(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+    write_whole(folder / name, data)
+    write_whole(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
     for path in folder.iterdir():
         if path.name != name and WEIGHTS_NAME.fullmatch(path.name):
             path.unlink(missing_ok=True)
@@ -242,7 +242,7 @@ def _stored(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
     return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file whole: under another name first, then in its place by an atomic replacement."""
     temporary = path.with_name(TEMPORARY)
     try:

@@ -149,8 +149,7 @@ def report(sheet: "Sheet", rows: Sequence[Any], output: Path | None, as_json: bo
 
 def _load(source: str) -> Any:
     from spit import registry, weights
-    from spit.cli.models import WAYS, embedded
-    from spit.cli.models import _load as load_source
+    from spit.cli.models import WAYS, embedded, load_source
     from spit.errors import WeightsError
 
     path = Path(source)

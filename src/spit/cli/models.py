@@ -41,7 +41,7 @@ def load_classifier(source: str | None, name: str | None, options: TokenizerOpti
         WeightsError: no such weights, damaged ones, those of another model, or a model without classes.
         ValueError: an unknown model or tokenizer, or an option of another tokenizer.
     """
-    model = _load(source, name)
+    model = load_source(source, name)
     if model.config.num_classes == 0:
         raise WeightsError(f"{source or name}: expected a model that knows classes, got one without a head")
     if options.anything:
@@ -50,7 +50,7 @@ def load_classifier(source: str | None, name: str | None, options: TokenizerOpti
     return model.to(device).eval()
 
 
-def _load(source: str | None, name: str | None) -> SpitModel:
+def load_source(source: str | None, name: str | None) -> SpitModel:
     if source is None:
         name = name or DEFAULT_MODEL
         registry.model_config(name)  # an unknown name is refused as such

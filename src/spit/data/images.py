@@ -70,19 +70,35 @@ def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Tensor:
         TypeError: the source is none of the above, or a file object opened in text mode.
         ValueError: ``max_pixels`` is not positive.
     """
+    return torch.from_numpy(decode(source, max_pixels)).permute(2, 0, 1).contiguous()
+
+
+def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None = None,
+           name: str | None = None) -> NDArray[np.uint8]:
+    """The pixels that :func:`load_image` gives, channels last.
+
+    Args:
+        least: where a smaller image will do, the shortest its sides may be; of a JPEG less is then decoded.
+        name: in messages; the source's own unless told.
+
+    Shape:
+        ``(H, W, 3)``.
+    """
     if max_pixels < 1:
         raise ValueError(f"expected max_pixels of at least 1, got {max_pixels}")
-    name, file = _open(source)
-    with file, _quiet, _identify(file, name, max_pixels) as image:
+    shown, file = _open(source)
+    shown = name or shown
+    with file, _quiet, _identify(file, shown, max_pixels) as image:
         try:
+            if least is not None:
+                image.draft(None, (least, least))
             image.load()
-            pixels = _rgb(_upright(image), name)
+            return _rgb(_upright(image), shown)
         except ImageError:
             raise
         except Exception as error:  # on damaged bytes Pillow's decoders let many kinds of error through
-            raise ImageError(f"{name}: expected a whole {image.format} image, but its data is truncated or damaged "
+            raise ImageError(f"{shown}: expected a whole {image.format} image, but its data is truncated or damaged "
                              f"({_reason(error)}); get the file again") from error
-    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 
 def _open(source: ImageSource) -> tuple[str, BinaryIO]:

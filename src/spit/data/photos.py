@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Subset, get_worker_info
 
 from spit.data.crops import central_square
 from spit.data.folders import image_paths
-from spit.data.images import MAX_PIXELS, _identify, _open, _quiet, _reason, _rgb, _upright, load_image
+from spit.data.images import decode, load_image
 from spit.data.shards import expand_pattern, index_shard, is_shard, read_member
 from spit.errors import ImageError
 
@@ -218,24 +218,9 @@ def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Te
     Raises:
         ImageError: the photo cannot be read.
     """
-    shown, file = _open(source)
-    shown = name or shown
-    with file, _quiet, _identify(file, shown, MAX_PIXELS) as image:
-        width, height = image.size
-        try:
-            image.draft(None, (int(side * GAP), int(side * GAP)))
-            image.load()
-            upright = _upright(image)
-            if upright is not image and upright.size == image.size[::-1]:
-                width, height = height, width
-            picture = Image.fromarray(_rgb(upright, shown))
-            picture = picture.resize((side, side), Image.Resampling.BICUBIC, reducing_gap=GAP)
-        except ImageError:
-            raise
-        except Exception as error:  # on damaged bytes Pillow's decoders let many kinds of error through
-            raise ImageError(f"{shown}: expected a whole {image.format} image, but its data is truncated or damaged "
-                             f"({_reason(error)}); get the file again") from error
-    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous(), width / height
+    pixels = decode(source, least=int(side * GAP), name=name)
+    picture = Image.fromarray(pixels).resize((side, side), Image.Resampling.BICUBIC, reducing_gap=GAP)
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous(), pixels.shape[1] / pixels.shape[0]
 
 
 def to_device(photos: "Photos | Centres | Subset[Item]", device: torch.device | str, workers: int,

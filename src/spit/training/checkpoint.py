@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from spit.training.errors import TrainingError
-from spit.weights import _write as write_whole
+from spit.weights import write_whole
 
 FORMAT = 1
 KEEP = 2

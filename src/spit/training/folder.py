@@ -14,7 +14,7 @@ from spit.training.journal import METRICS
 from spit.training.loop import CHECKPOINTS, MODEL
 from spit.training.recipe import differences
 from spit.training.report import CURVES, REPORT
-from spit.weights import _write as write_whole
+from spit.weights import write_whole
 
 RECIPE = "recipe.json"
 RESULT = "result.json"

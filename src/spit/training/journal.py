@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from spit.training.errors import TrainingError
-from spit.weights import _write as write_whole
+from spit.weights import write_whole
 
 METRICS = "metrics.jsonl"
 

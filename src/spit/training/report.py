@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from spit.training.journal import read_metrics
-from spit.weights import _write as write_whole
+from spit.weights import write_whole
 
 REPORT = "report.md"
 CURVES = "curves.png"

@@ -20,7 +20,7 @@ from spit.training.recipe import Recipe
 from spit.training.report import write_report
 from spit.training.retrofit import RetrofitRecipe, retrofit
 from spit.training.validate import Validation
-from spit.weights import _write as write_whole
+from spit.weights import write_whole
 
 
 def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = None, fresh: bool = False,
