@@ -33,11 +33,14 @@ BASE = {
 VARIANTS = {
     "base": {},
     "lr 1e-3": {"lr": 1e-3},
+    "lr 2.5e-4": {"lr": 2.5e-4},
+    "lr 1.2e-4": {"lr": 1.2e-4},
     "no tokens": {"tokens": 0.0},
     "logits alone": {"tokens": 0.0, "class_token": 0.0},
     "no colour changes": {"policies": ("none",)},
     "no CutMix": {"cutmix_share": 0.0},
     "batch 256": {"batch": 256},
+    "batch 256, lr 2.5e-4": {"batch": 256, "lr": 2.5e-4},
     "γ 10 times": {"embedder_rate": 10.0},
     "larger crops": {"scale": 0.5},
 }
@@ -60,7 +63,7 @@ def main() -> None:
     print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
     parts(args.parent, batches, device, 1024 if device.type == "cuda" else 8)
-    print(f"\n{'variant':20s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
+    print(f"\n{'variant':22s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
     for name in args.variant:
         run(name, {**BASE, **VARIANTS[name]}, args, batches, validation, team)
 
@@ -75,7 +78,7 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
         outcome = fit(task, batches, Path(folder), team, size=224, augment=augment(options), optimization=optimization,
                       run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
     figures = outcome.figures
-    print(f"{name:20s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
+    print(f"{name:22s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
           flush=True)
 
 

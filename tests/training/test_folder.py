@@ -11,6 +11,9 @@ from spit.training.recipe import Recipe
 def test_a_run_s_folder(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     document = recipe().to_dict()
     assert prepare(tmp_path, document) is None
+    assert prepare(tmp_path, recipe("optimization.lr=0.5").to_dict()) is None  # nothing had begun: a failed start
+    assert prepare(tmp_path, document) is None
+    (tmp_path / "checkpoints").mkdir()
     assert prepare(tmp_path, recipe("run.log=9").to_dict()) is None  # going on, speaking less often
     with pytest.raises(TrainingError, match=r"holds a run of another recipe: optimization\.lr was 0\.01, is 0\.5"):
         prepare(tmp_path, recipe("optimization.lr=0.5").to_dict())

@@ -60,7 +60,7 @@ class AugmentConfig:
             if not 0 <= getattr(self, name) <= most:
                 raise ValueError(f"expected {name} from 0 to {most}, got {getattr(self, name)}")
         for name in ("layers", "cutmix"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:
                 raise ValueError(f"expected {name} of 0 or more, got {getattr(self, name)}")
         unknown = set(self.policies) - {"none", "rand", "three"}
         if unknown or not self.policies:
@@ -184,10 +184,11 @@ def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int) -> Tensor:
     for bicubic in (False, True):
         rows = _rows(drawn.bicubic == bicubic, images.device)
         if len(rows):
-            source = images[rows].float() / 255 - 0.5  # grey beyond the image
             mode = "bicubic" if bicubic else "bilinear"
-            answer[rows] = F.grid_sample(source, grids[rows], mode=mode, padding_mode="zeros", align_corners=False)
-    answer = (answer + 0.5).clamp_(0, 1)
+            answer[rows] = F.grid_sample(images[rows].float() / 255, grids[rows], mode=mode, padding_mode="border",
+                                         align_corners=False)
+    beyond = (grids.abs() > 1).any(-1)  # the image
+    answer = answer.clamp_(0, 1).masked_fill_(beyond[:, None], 0.5)
     for layer in range(drawn.operation.shape[1]):
         for name in COLOR:
             rows = _rows(drawn.operation[:, layer] == OPERATIONS.index(name), images.device)

@@ -26,15 +26,17 @@ def change_colors(name: str, images: Tensor, strength: Tensor) -> Tensor:
         return images
     if name == "autocontrast":
         low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
-        return torch.where(high > low, (images - low) / (high - low).clamp_min(1 / 255), images)
+        flat = high - low < 0.5 / 255  # one level, but for the rounding of interpolation
+        return torch.where(flat, images, (images - low) / (high - low).clamp_min(0.5 / 255))
     if name == "equalize":
         return _equalize(images)
     if name in ("solarize", "solarization"):
-        threshold = 1 - s.abs() if name == "solarize" else torch.full_like(s, 0.5)
+        # 256 levels: at strength 0 white stays white.
+        threshold = (1 - s.abs()) * 256 / 255 if name == "solarize" else torch.full_like(s, 0.5)
         return torch.where(images >= threshold, 1 - images, images)
     if name == "posterize":
         levels = 2 ** (8 - (4 * s.abs()).round())
-        return (images * 255 * levels / 256).floor() * 256 / levels / 255
+        return ((images * 255).round() * levels / 256).floor() * 256 / levels / 255
     if name == "grayscale":
         return luma(images).expand_as(images)
     if name == "blur":
@@ -79,10 +81,11 @@ def _blur(images: Tensor) -> Tensor:
 
 
 def _equalize(images: Tensor) -> Tensor:
-    """Each channel's values spread evenly, by its own histogram."""
+    """Each channel's values spread evenly, by its own histogram; a channel of one value stays as it is."""
     planes = (images * 255).round().long().flatten(2)  # (B, C, P)
     histogram = torch.zeros(*planes.shape[:2], 256, device=images.device)
     histogram.scatter_add_(2, planes, torch.ones_like(planes, dtype=torch.float32))
     curve = histogram.cumsum(2) - histogram  # pixels that are darker
-    most = (planes.shape[2] - histogram.gather(2, planes.amax(2, keepdim=True))).clamp_min(1)
-    return (curve / most).clamp(0, 1).gather(2, planes).view_as(images)
+    most = planes.shape[2] - histogram.gather(2, planes.amax(2, keepdim=True))  # all but the brightest
+    spread = (curve / most.clamp_min(1)).clamp(0, 1).gather(2, planes).view_as(images)
+    return torch.where(most[..., None] > 0, spread, images)

@@ -51,8 +51,9 @@ class DistillConfig:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not value >= 0 or (value == 0 and name in ("temperature", "embedder_rate")):
-                raise ValueError(f"expected {name} above 0, got {value}")
+            divides = name in ("temperature", "embedder_rate")
+            if not value >= 0 or (value == 0 and divides):
+                raise ValueError(f"expected {name} {'above 0' if divides else 'of 0 or more'}, got {value}")
 
 
 def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gradients: bool = True,
@@ -60,14 +61,12 @@ def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gr
     """A model with another τ and the parent's weights, its γ made from the parent's.
 
     Position bins number 16 and have the paper's kernels; colours keep the parent's normalisation, so that
-    its patch embedding means what it meant. Gradients begin at 0.
+    its patch embedding means what it meant. Gradients begin at 0 where the parent has none.
 
     Raises:
         WeightsError: the parent is not a ViT with square patches.
     """
-    if not isinstance(parent.tokenizer, PatchTokenizer):
-        raise WeightsError(f"expected a parent with square patches, got one with {parent.config.tokenizer} tokens; "
-                           "bring a ViT with spit.from_timm")
+    patch_side(parent)
     config = parent.config.replace(
         tokenizer=tokenizer, tokenizer_options=dict(options), position_bins=16, position_sigma=0.025,
         gradients=gradients, gradient_bins=16, gradient_sigma=0.025, token_budget=token_budget, drop_path=drop_path)
@@ -78,12 +77,27 @@ def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gr
     return student
 
 
+def patch_side(parent: SpitModel) -> int:
+    """The side of the parent's patches.
+
+    Raises:
+        WeightsError: its tokens are others.
+    """
+    if not isinstance(parent.tokenizer, PatchTokenizer):
+        raise WeightsError(f"expected a parent with square patches, got one with {parent.config.tokenizer} tokens; "
+                           "bring a ViT with spit.from_timm")
+    return parent.tokenizer.size
+
+
 def _projection(weight: Tensor, parent: ModelConfig, student: SpitModel) -> Tensor:
     colors = parent.channels * parent.resolution**2
     bins, more = parent.position_bins, student.config.position_bins
     patches, positions = weight[:, :colors], weight[:, colors : colors + bins**2]
     grid = F.interpolate(positions.view(1, -1, bins, bins), size=(more, more), mode="bicubic", align_corners=False)
-    known = torch.cat([patches, grid.view(-1, more**2) / POSITION_MASS], 1)
+    mass = POSITION_MASS if parent.position_sigma == 0 else 1.0  # a parent of spit's own has these kernels already
+    known = torch.cat([patches, grid.view(-1, more**2) / mass], 1)
+    if parent.gradients and student.config.gradients and parent.gradient_bins == student.config.gradient_bins:
+        return torch.cat([known, weight[:, colors + bins**2 :]], 1)
     return F.pad(known, (0, student.extractor.width - known.shape[1]))
 
 
@@ -102,9 +116,9 @@ class Distillation:
                  second: Callable[[Tensor], Tensor] | None = None,
                  validate: Callable[[SpitModel, "Team"], Mapping[str, float]] | None = None) -> None:
         self.module: nn.Module = student
+        self.patch = patch_side(parent)
         self.student, self.parent, self.config, self.second = student, parent.eval(), config, second
         self.parent.requires_grad_(False)
-        self.patch: int = parent.config.tokenizer_options["size"]
         self._validate = validate
 
     def groups(self) -> Sequence[Group]:
@@ -158,7 +172,7 @@ def region_means(answer: Output, truth: Output, side: int, most: int | None) -> 
 
     Args:
         side: patches of the parent along each side of the square images.
-        most: tokens an image has at the most; None asks the device.
+        most: tokens an image has at the most where some were dropped; None asks the device.
 
     Shape:
         ``(ΣN, D)``, a row for each token of the student.
@@ -169,7 +183,7 @@ def region_means(answer: Output, truth: Output, side: int, most: int | None) -> 
         shares = shares.select(answer.kept)
     images, place = shares.image_of, torch.arange(len(shares.values), device=shares.offsets.device)
     place = place - shares.offsets[images]
-    longest = int(shares.offsets.diff().max()) if most is None else most
+    longest = int(shares.offsets.diff().max()) if most is None or answer.kept is None else most
     patches = truth.tokens.values.view(len(shares), side**2, -1)
     padded = patches.new_zeros(len(shares), longest, side**2)
     padded[images, place] = shares.values.to(patches.dtype)

@@ -64,7 +64,7 @@ def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force:
         for name in there:
             path = folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    elif there:
+    elif there and there != [RECIPE]:  # a recipe alone is a start that failed, on wrong input say
         old = _read(folder / RECIPE)
         if old is None:
             raise TrainingError(f"{folder} holds {there[0]}, but no run of spit's; choose another folder")

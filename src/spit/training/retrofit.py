@@ -14,7 +14,7 @@ from spit.model import SpitModel
 from spit.training import folder as folders
 from spit.training.augment import AugmentConfig
 from spit.training.batches import Batches
-from spit.training.distill import Distillation, DistillConfig, student_of
+from spit.training.distill import Distillation, DistillConfig, patch_side, student_of
 from spit.training.distributed import Team
 from spit.training.errors import TrainingError
 from spit.training.journal import Listener
@@ -37,7 +37,8 @@ class ParentRecipe:
         options: of that tokenizer, as a table ``[parent.options]``.
         gradients: whether the student's φ adds gradient histograms.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
-        start: a student to go on with, a folder that spit saved, instead of one made from the parent.
+        start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
+            tokenizer, features, token budget and drop path stay as they are.
     """
 
     weights: str = ""
@@ -58,7 +59,7 @@ class RetrofitRecipe(Recipe):
     augment: AugmentConfig = field(default_factory=lambda: AugmentConfig(
         scale=(0.25, 1.0), policies=("none", "three"), cutmix_share=0.5))
     optimization: Optimization = field(default_factory=lambda: Optimization(
-        epochs=20, batch=1024, lr=1e-3, warmup=0.5, ema=0.999, drop_path=0.0))
+        epochs=20, batch=512, lr=5e-4, warmup=0.5, ema=0.999, drop_path=0.0))
 
 
 def load_parent(path: str) -> SpitModel:
@@ -88,15 +89,19 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     second: Callable[[Tensor], Tensor] | None = (
         load_teacher(recipe.parent.second, team.device) if recipe.parent.second else None)
     parent = parent.to(team.device)
+    _refuse(recipe, parent, student, second)
     if optimization.compile:
         student.compile()
         parent.compile()
     validation = None
     if data.validation:
         held_out = Photos(data.validation, data.size, labelled=True)
+        if len(held_out.classes) != parent.config.num_classes:
+            raise TrainingError(f"expected validation photos of the parent's {parent.config.num_classes} classes, a "
+                                f"sub-folder each, got {len(held_out.classes)} classes")
         validation = Validation(Centres(held_out, data.size), team, min(optimization.batch, 256), data.workers,
                                 data.resident)
-    listener.say(f"{recipe.parent.tokenizer} tokens for {recipe.parent.weights}, {len(photos):,} photos, on "
+    listener.say(f"{student.config.tokenizer} tokens for {recipe.parent.weights}, {len(photos):,} photos, on "
                  f"{team.size} × {team.device.type}")
     batches = Batches(photos, optimization.batch, recipe.run.seed, team.device, data.workers, data.resident,
                       Path(data.kept) if data.kept else None)
@@ -114,3 +119,29 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     write_report(folder, recipe.to_dict(), result, listener.say)
     folders.write_result(folder, result)
     return result
+
+
+def _refuse(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel,
+            second: Callable[[Tensor], Tensor] | None) -> None:
+    """What would only show in the first step, or never.
+
+    Raises:
+        WeightsError: the parent has no patches.
+        TrainingError: parent, student, teacher and size of the images do not fit each other.
+    """
+    patch, size, wanted = patch_side(parent), recipe.data.size, parent.config
+    if wanted.num_classes == 0:
+        raise TrainingError(f"expected a parent with a classification head, got {recipe.parent.weights} without one")
+    if size % patch:
+        raise TrainingError(f"expected data.size to be a multiple of the parent's patches of {patch}, got {size}; "
+                            f"--set data.size={max(size // patch, 1) * patch}")
+    if (student.config.width, student.config.num_classes) != (wanted.width, wanted.num_classes):
+        raise TrainingError(f"expected parent.start of the parent's width {wanted.width} and {wanted.num_classes} "
+                            f"classes, got width {student.config.width} and {student.config.num_classes} classes")
+    if second is not None:
+        with torch.no_grad():
+            device = parent.embedder.class_token.device
+            classes = second(torch.zeros(1, 3, size, size, dtype=torch.uint8, device=device)).shape[1]
+        if classes != wanted.num_classes:
+            raise TrainingError(f"expected a second teacher of the parent's {wanted.num_classes} classes, got "
+                                f"{classes} from {recipe.parent.second}")

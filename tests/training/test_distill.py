@@ -1,0 +1,270 @@
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from spit.config import ModelConfig
+from spit.errors import WeightsError
+from spit.interop import from_timm
+from spit.model import Output, SpitModel
+from spit.training.augment import AugmentConfig, Draw, draw
+from spit.training.distill import (
+    POSITION_MASS,
+    Distillation,
+    DistillConfig,
+    _divergence,
+    region_means,
+    student_of,
+)
+from spit.training.distributed import Team
+from spit.training.task import Batch
+from test_interop import vit
+
+OPTIONS = {"levels": 2}
+
+
+@pytest.fixture
+def parent() -> SpitModel:
+    """A ViT of 4 × 4 patches of 4 pixels, with random weights."""
+    tensors = vit(width=48, patch=4, grid=4, classes=5)
+    tensors["norm.weight"] += 1
+    tensors["head.weight"] *= 10  # so that classes differ
+    return from_timm(tensors, heads=3)
+
+
+@pytest.fixture
+def images(photo: Callable[[str, int], Tensor]) -> Tensor:
+    return torch.stack([photo("coffee", 16), photo("astronaut", 16)])
+
+
+def batch_of(images: Tensor, cutmix: float = 0.0) -> Batch:
+    drawn: Draw = draw(AugmentConfig(cutmix=cutmix), len(images), torch.Generator().manual_seed(3))
+    return Batch(images, torch.full((len(images),), -1), drawn, 0)
+
+
+def test_a_student_has_the_parents_weights(parent: SpitModel) -> None:
+    student = student_of(parent, "superpixel", OPTIONS, token_budget=7, drop_path=0.1)
+    assert (student.config.tokenizer, student.config.tokenizer_options) == ("superpixel", OPTIONS)
+    assert (student.config.token_budget, student.config.drop_path, student.config.gradients) == (7, 0.1, True)
+    assert (student.config.position_bins, student.config.position_sigma) == (16, 0.025)
+    assert (student.config.normalization, student.config.resolution) == ("imagenet", 4)
+    ours, theirs = student.state_dict(), parent.state_dict()
+    assert ours.keys() == theirs.keys()
+    for name in ours.keys() - {"embedder.projection.weight"}:
+        assert torch.equal(ours[name], theirs[name])
+        assert ours[name].data_ptr() != theirs[name].data_ptr()
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_gamma_of_the_student(parent: SpitModel, images: Tensor, gradients: bool) -> None:
+    """Colours as they were, positions resampled, gradients not yet."""
+    student = student_of(parent, "superpixel", OPTIONS, gradients)
+    weight, known = student.embedder.projection.weight, parent.embedder.projection.weight
+    assert torch.equal(weight[:, :48], known[:, :48])
+    assert weight.shape[1] == 48 + 256 * (1 + gradients)
+    assert not weight[:, 48 + 256 :].any()
+    features = student.extractor(images, parent.tokenizer(images)).values
+    wanted = parent.extractor(images, parent.tokenizer(images)).values
+    assert torch.equal(features[:, :48], wanted[:, :48])
+
+
+def test_positions_of_the_student(images: Tensor) -> None:
+    """As many cells as bins: the parent's table itself, and on its own patches what it meant."""
+    tensors = vit(width=48, patch=1, grid=16, classes=5)
+    y, x = torch.meshgrid(torch.arange(16.0), torch.arange(16.0), indexing="ij")
+    slopes = torch.linspace(-1, 1, 48)
+    tensors["pos_embed"][0, 1:] = 8 + (y * slopes[0] + x).flatten()[:, None] * slopes / 8
+    parent = from_timm(tensors, heads=3)
+    student = student_of(parent, "patch", {"size": 16}, gradients=False)
+    weight = student.embedder.projection.weight[:, 3:]
+    assert torch.allclose(weight.T, tensors["pos_embed"][0, 1:] / 0.25, rtol=1e-5)
+    large = images.repeat_interleave(16, -1).repeat_interleave(16, -2)  # 256²: a patch has 16 × 16 pixels
+    partition = student.tokenizer(large)
+    answer = student.embedder.projection(student.extractor(large, partition).values)
+    wanted = parent.embedder.projection(parent.extractor(large, partition).values)
+    assert (answer - wanted).abs().max() < 0.03 * 8
+    masses = student.extractor(large, partition).values[:, 3:].sum(1)
+    assert masses.mean() == pytest.approx(POSITION_MASS, rel=0.02)
+
+
+def test_a_parent_that_spit_made(images: Tensor) -> None:
+    """It has the student's own features: γ stays as it is."""
+    config = ModelConfig(tokenizer="patch", resolution=4, width=48, depth=1, heads=3, num_classes=5)
+    parent = SpitModel(config).eval()
+    student = student_of(parent, "superpixel", OPTIONS)
+    assert torch.allclose(student.embedder.projection.weight, parent.embedder.projection.weight, atol=1e-7)
+    plain = student_of(parent, "superpixel", OPTIONS, gradients=False).embedder.projection.weight
+    assert torch.equal(plain, student.embedder.projection.weight[:, : 48 + 256])
+    assert Distillation(student, parent, DistillConfig()).patch == 16  # the tokenizer's default
+    patches = student.with_tokenizer("patch").eval()
+    assert torch.allclose(patches(images), parent(images), atol=1e-5)
+
+
+def test_a_parent_without_patches(parent: SpitModel) -> None:
+    student = student_of(parent, "voronoi", {"cells": 4})
+    words = "expected a parent with square patches, got one with voronoi tokens; bring a ViT with spit.from_timm"
+    with pytest.raises(WeightsError, match=words):
+        student_of(student, "superpixel", OPTIONS)
+    with pytest.raises(WeightsError, match=words):
+        Distillation(student, student, DistillConfig())
+
+
+def dense_means(answer: Output, truth: Output) -> Tensor:
+    """The parent's tokens painted to pixels, and their mean over each region."""
+    dense = torch.cat([values[labels.long()].flatten(0, 1) for values, labels
+                       in zip(truth.tokens, truth.partition.blocks[0], strict=True)])  # (B·H·W, D)
+    regions = answer.partition.packed_labels().flatten()
+    return torch.stack([dense[regions == region].mean(0) for region in range(int(regions.max()) + 1)])
+
+
+@pytest.mark.parametrize("tokenizer", ["superpixel", "voronoi"])
+def test_region_means(parent: SpitModel, images: Tensor, tokenizer: str) -> None:
+    options: Mapping[str, Any] = OPTIONS if tokenizer == "superpixel" else {"cells": 9}
+    student = student_of(parent, tokenizer, options, token_budget=6)
+    with torch.no_grad():
+        truth = parent(images, record=())
+        answer = student.eval()(images, record=())
+        dropped = student.train()(images, record=())
+    wanted = dense_means(answer, truth)
+    assert answer.kept is None
+    assert answer.partition.counts.min() > 6
+    for most in (None, 6):  # a budget bounds what was kept, and here nothing was dropped
+        assert torch.allclose(region_means(answer, truth, 4, most), wanted, atol=1e-5)
+    assert dropped.kept is not None
+    assert dropped.tokens.counts.tolist() == [6, 6]
+    for most in (None, 6, 8):
+        assert torch.allclose(region_means(dropped, truth, 4, most), wanted[dropped.kept], atol=1e-5)
+
+
+def test_a_patch_is_its_own_mean(parent: SpitModel, images: Tensor) -> None:
+    truth = parent(images, record=())
+    assert torch.allclose(region_means(truth, truth, 4, None), truth.tokens.values, atol=1e-6)
+
+
+def test_divergence_by_hand() -> None:
+    wanted, logits = torch.tensor([[math.log(3), 0.0]]), torch.zeros(1, 2)
+    by_hand = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    assert _divergence(logits, wanted, 1.0).item() == pytest.approx(by_hand)
+    assert _divergence(logits, 2 * wanted, 2.0).item() == pytest.approx(4 * by_hand)
+    assert _divergence(logits.repeat(2, 1), torch.cat([wanted, logits]), 1.0).item() == pytest.approx(by_hand / 2)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_equal_logits_have_nothing_to_learn(temperature: float) -> None:
+    logits = torch.randn(4, 7, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    loss = _divergence(logits, logits.detach() + 5, temperature)  # softmax does not see a shift
+    loss.backward()
+    assert loss.item() == pytest.approx(0, abs=1e-5)
+    assert logits.grad is not None
+    assert logits.grad.abs().max() < 1e-5
+
+
+def smooth_l1(one: Tensor, other: Tensor) -> float:
+    distance = (one - other).abs()
+    return torch.where(distance < 1, distance**2 / 2, distance - 0.5).mean().item()
+
+
+def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
+    student = student_of(parent, "superpixel", OPTIONS, token_budget=None).train()
+    second = torch.tensor([[0.0, 1, 2, 3, 4]]).expand(2, 5)
+    config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0, second=7.0, temperature=2.0)
+    loss, parts = Distillation(student, parent, config, lambda images: second).loss(student, batch_of(images))
+    answer, truth = student(images, record=()), parent(images, record=())
+
+    def divergence(wanted: Tensor) -> float:
+        p, q = ((logits.double() / 2).softmax(1) for logits in (wanted, answer.logits))
+        return 4 * (p * (p / q).log()).sum(1).mean().item()
+
+    by_hand = {"logits": divergence(truth.logits), "second": divergence(second),
+               "class_token": smooth_l1(answer.class_token, truth.class_token),
+               "tokens": smooth_l1(answer.tokens.values, dense_means(answer, truth))}
+    agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
+    assert {name: part.item() for name, part in parts.items()} == pytest.approx(
+        {**by_hand, "agreement": agreement.item()}, rel=1e-4, abs=1e-7)
+    assert min(by_hand.values()) > 0
+    weights = {"logits": 2, "class_token": 3, "tokens": 5, "second": 7}
+    assert loss.item() == pytest.approx(sum(weights[name] * part for name, part in by_hand.items()), rel=1e-4)
+    assert not any(part.requires_grad for part in parts.values())
+    loss.backward()
+    assert all(parameter.grad is not None for parameter in student.parameters())
+    assert all(parameter.grad is None and not parameter.requires_grad for parameter in parent.parameters())
+
+
+def test_parts_that_weigh_nothing_are_not_computed(parent: SpitModel, images: Tensor) -> None:
+    student = student_of(parent, "superpixel", OPTIONS)
+    task = Distillation(student, parent, DistillConfig(class_token=0.0, tokens=0.0))
+    loss, parts = task.loss(student, batch_of(images))
+    assert parts.keys() == {"logits", "agreement"}
+    assert loss.item() == parts["logits"].item()
+
+
+def test_everyone_sees_the_same_mixed_images(parent: SpitModel, images: Tensor) -> None:
+    student, seen = student_of(parent, "superpixel", OPTIONS), []
+    parent.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+
+    def teacher(images: Tensor) -> Tensor:
+        seen.append(images)
+        return torch.zeros(2, 5)
+
+    def network(images: Tensor, **options: Any) -> Output:
+        seen.append(images)
+        answer: Output = student(images, **options)
+        return answer
+
+    batch = batch_of(images, cutmix=1.0)
+    Distillation(student, parent, DistillConfig(), teacher).loss(network, batch)
+    mixed = batch.draw.mix(images)
+    assert not torch.equal(mixed, images)
+    assert len(seen) == 3
+    assert all(torch.equal(each, mixed) for each in seen)
+
+
+def test_it_learns(parent: SpitModel, images: Tensor) -> None:
+    student = student_of(parent, "superpixel", OPTIONS).train()
+    task = Distillation(student, parent, DistillConfig())
+    optimizer = torch.optim.AdamW(student.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(40):
+        loss, _ = task.loss(student, batch_of(images))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_groups(parent: SpitModel) -> None:
+    student = student_of(parent, "superpixel", OPTIONS)
+    groups = Distillation(student, parent, DistillConfig(embedder_rate=6.0)).groups()
+    listed = [(name, id(parameter)) for group in groups for name, parameter in group.parameters.items()]
+    assert sorted(listed) == sorted((name, id(parameter)) for name, parameter in student.named_parameters())
+    rates = {name: group.rate for group in groups for name in group.parameters}
+    assert {name for name, rate in rates.items() if rate == 6} == {
+        "embedder.projection.weight", "embedder.projection.bias", "embedder.class_token"}
+    assert set(rates.values()) == {1, 6}
+    assert all(group.decay == (parameter.ndim > 1) for group in groups for parameter in group.parameters.values())
+
+
+def test_what_the_loop_asks_for(parent: SpitModel) -> None:
+    student, alone = student_of(parent, "superpixel", OPTIONS), Team(0, 1, torch.device("cpu"))
+    parent.train()
+    task = Distillation(student, parent, DistillConfig(), validate=lambda model, team: {
+        "student": float(model is student), "processes": team.size})
+    assert not parent.training
+    assert task.module is task.product() is student
+    assert task.validate(alone) == {"student": 1.0, "processes": 1}
+    assert Distillation(student, parent, DistillConfig()).validate(alone) == {}
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"logits": -1.0}, "expected logits of 0 or more, got -1.0"),
+    ({"tokens": float("nan")}, "expected tokens of 0 or more, got nan"),
+    ({"temperature": 0.0}, "expected temperature above 0, got 0.0"),
+    ({"embedder_rate": -2.0}, "expected embedder_rate above 0, got -2.0"),
+])
+def test_wrong_configs(changes: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        DistillConfig(**changes)
