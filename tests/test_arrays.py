@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from skimage import color, data, img_as_float, measure, segmentation
+import torch
+from skimage import color, data, img_as_float, img_as_uint, measure, segmentation
 
 import spit
 
@@ -49,8 +50,24 @@ def test_the_image_may_be_grey_or_float_or_bool_and_is_not_touched() -> None:
     assert np.array_equal(image, before)
     assert np.array_equal(labels, spit.superpixels(img_as_float(image), n=50))
     assert np.array_equal(labels, spit.superpixels(image[..., None], n=50))
-    assert spit.superpixels(image > 100, n=50).max() <= 50  # flat areas are joined whole
+    assert spit.superpixels(image > 100, n=50).max() == 50
+    assert np.array_equal(labels, spit.superpixels(img_as_uint(image), n=50))
     assert np.array_equal(labels[:, ::-1] - 1, spit.superpixels(image, n=50, start_label=0)[:, ::-1])
+
+
+@pytest.mark.parametrize("n", [2, 50, 600, 20_000])
+def test_flat_areas_are_not_joined_across_edges(n: int) -> None:
+    image = np.full((100, 200, 3), 255, np.uint8)
+    image[30:70, 50:150] = (200, 30, 30)
+    labels = spit.superpixels(image, n)
+    assert np.unique(labels).tolist() == list(range(1, n + 1))
+    assert explained(image, labels) == 1
+    assert measure.label(labels, connectivity=1).max() == n
+
+
+def test_no_more_than_there_are_pixels() -> None:
+    assert spit.superpixels(np.zeros((2, 2), np.uint8), n=9).max() == 4
+    assert spit.superpixels(data.coffee()[:50, :50], n=2000).max() == 2000
 
 
 def test_a_view_and_its_copy_agree() -> None:
@@ -63,6 +80,8 @@ def test_a_view_and_its_copy_agree() -> None:
     (np.zeros((4, 4, 3), np.uint8), {"n": 0}, "1 or more, got 0"),
     (np.zeros((4, 4, 3), np.uint8), {"n": 2.5}, "whole number of 1 or more, got 2.5"),
     (np.zeros((4, 4, 3), np.uint8), {"refine": -1}, "refine of at least 0, got -1"),
+    (np.zeros((3, 40, 60), np.uint8), {}, "expected channels last"),
+    (np.zeros((4, 4, 3), np.uint8), {"start_label": 1.5}, "start_label as a whole number, got 1.5"),
     (np.full((4, 4, 3), 7.0), {}, r"float images in \[0, 1\]"),
     (np.full((4, 4, 3), np.nan), {}, "NaN"),
 ])
@@ -71,6 +90,11 @@ def test_errors(image: np.ndarray, options: dict[str, int], message: str) -> Non
         spit.superpixels(image, **options)
 
 
-def test_other_dtypes_are_refused() -> None:
-    with pytest.raises(TypeError, match="uint8 or floating"):
-        spit.superpixels(np.zeros((4, 4, 3), np.int32))
+@pytest.mark.parametrize(("image", "message"), [
+    (np.zeros((4, 4, 3), np.int32), "got int32; skimage.util.img_as_float"),
+    (torch.zeros(3, 4, 4), r"image.movedim\(0, -1\).numpy\(\)"),
+    ("photo.jpg", "got the path 'photo.jpg'; read it"),
+])
+def test_what_is_no_image_array(image: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        spit.superpixels(image)  # type: ignore[arg-type]

@@ -240,6 +240,11 @@ class TestHierarchy:
         with pytest.raises(ValueError, match=f"1 to 408, the pixels of an image, got {count}"):
             SuperpixelTokenizer(levels=1).hierarchy(images).at(count)
 
+    @pytest.mark.parametrize("count", [2.5, [3], True])
+    def test_at_a_whole_number(self, images: list[Tensor], count: object) -> None:
+        with pytest.raises(TypeError, match="expected a whole number of regions, got"):
+            SuperpixelTokenizer(levels=1).hierarchy(images).at(count)
+
     def test_at_needs_features(self, images: list[Tensor]) -> None:
         bare = dataclasses.replace(SuperpixelTokenizer(levels=1).hierarchy(images), features=())
         with pytest.raises(ValueError, match="no features to join regions by"):

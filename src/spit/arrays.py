@@ -1,6 +1,8 @@
 """Superpixels of one array, for those who come from scikit-image."""
 
+from dataclasses import replace
 from math import log
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -23,33 +25,60 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
     batches, tensors, GPUs, levels and all the choices use :class:`spit.SuperpixelTokenizer`.
 
     Args:
-        image: ``(H, W)`` grey or ``(H, W, C)``; uint8, or floats in [0, 1]. Not modified.
-        n: how many. Fewer come back where the image is hardly larger than that, or flat in wide areas, which
-            are joined whole.
+        image: ``(H, W)`` grey or ``(H, W, C)``; bool, uint8, uint16, or floats in [0, 1]. Not modified. An
+            alpha channel counts as one more colour: ``skimage.color.rgba2rgb`` takes it away.
+        n: how many, exactly; as many as there are pixels where these are fewer.
         refine: sweeps of boundary moves, 0 for none.
         start_label: the smallest label; ``skimage.measure.regionprops`` leaves 0 out.
 
     Shape:
         the answer is ``(H, W)`` int64, every label from ``start_label`` on, every region 4-connected.
     """
+    pixels = _pixels(image)
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
+    if isinstance(start_label, bool) or not isinstance(start_label, int | np.integer):
+        raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
+    n = min(int(n), pixels.shape[0] * pixels.shape[1])
+    block = torch.from_numpy(np.ascontiguousarray(np.moveaxis(pixels, -1, 0)))
+    tokenizer = SuperpixelTokenizer(
+        levels=_levels(pixels.shape[0] * pixels.shape[1], n),
+        features="saturated" if len(block) in (1, 3) else "paper",
+        similarity="variance",
+        self_loop="none",
+        max_tokens=n,
+        refine=refine,
+    )
+    part = tokenizer(block)
+    if int(part.counts[0]) < n:  # flat areas join whole at the first levels: stay below these
+        part = tokenizer.refined(replace(tokenizer, max_tokens=None, refine=0).hierarchy(block).at(n), block[None])
+    return part.blocks[0][0].numpy().astype(np.int64) + start_label
+
+
+def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The image as ``(H, W, C)`` uint8 or floats.
+
+    Raises:
+        TypeError, ValueError: it is no image, or its channels are first.
+    """
+    if isinstance(image, str | PathLike):
+        raise TypeError(f"expected an array, got the path {str(image)!r}; read it with skimage.io.imread first")
+    if isinstance(image, torch.Tensor):
+        raise TypeError("expected an array with channels last, got a tensor; give image.movedim(0, -1).numpy(), or use "
+                        "spit.SuperpixelTokenizer, which takes tensors")
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3):
         raise ValueError(f"expected an image of shape (H, W) or (H, W, C), got {pixels.shape}")
+    if pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4) and pixels.shape[2] > 4:
+        raise ValueError(f"expected channels last, (H, W, C), got {pixels.shape}; give np.moveaxis(image, 0, -1)")
     if pixels.dtype == bool:
-        pixels = pixels.astype(np.uint8) * 255
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
-    channels_first = np.moveaxis(np.atleast_3d(pixels), -1, 0)
-    tokenizer = SuperpixelTokenizer(
-        levels=_levels(pixels.shape[0] * pixels.shape[1], int(n)),
-        features="saturated" if channels_first.shape[0] in (1, 3) else "paper",
-        similarity="variance",
-        self_loop="none",
-        max_tokens=int(n),
-        refine=refine,
-    )
-    part = tokenizer(torch.from_numpy(np.ascontiguousarray(channels_first)))
-    return part.blocks[0][0].numpy().astype(np.int64) + start_label
+        pixels = pixels.astype(np.uint8) * np.uint8(255)
+    elif pixels.dtype == np.uint16:
+        pixels = pixels / 65535
+    elif pixels.dtype != np.uint8 and not np.issubdtype(pixels.dtype, np.floating):
+        raise TypeError(f"expected bool, uint8, uint16 or floats in [0, 1], got {pixels.dtype}; "
+                        "skimage.util.img_as_float converts it if its range is its type's")
+    return np.atleast_3d(pixels)
 
 
 def _levels(pixels: int, n: int) -> int:

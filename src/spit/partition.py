@@ -221,21 +221,25 @@ class Hierarchy:
         and regions of the one below are joined where the squared error of their features grows least.
         Below the last level's count, regions go on being joined. Computed on the CPU.
         """
-        count = operator.index(count)
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(f"expected a whole number of regions, got {count!r}")
         fewest = int(self.counts[0].min())
         if not 1 <= count <= fewest:
             raise ValueError(f"expected a count of 1 to {fewest}, the pixels of an image, got {count}")
         if not self.features:
             raise ValueError("this hierarchy has no features to join regions by; "
                              "make it with tokenizer.hierarchy(images)")
-        levels = [partition.cpu() for partition in self]
+        levels: dict[int, Partition] = {}
         features = [image for block in self.features for image in block]
         parts = []
         for b, counts in enumerate(self.counts.T.tolist()):
             below = max(level for level, regions in enumerate(counts) if regions >= count)
+            for level in (below, below + 1):
+                if level < len(self) and level not in levels:
+                    levels[level] = self[level].cpu()
             part = levels[below][b]
             if counts[below] > count:
-                ceiling = levels[below + 1][b].blocks[0][0] if below + 1 < len(levels) else None
+                ceiling = levels[below + 1][b].blocks[0][0] if below + 1 < len(self) else None
                 labels = between(features[b].cpu(), part.blocks[0][0], ceiling, count)
                 part = Partition.of(labels[None], torch.tensor([count]))
             parts.append(part)

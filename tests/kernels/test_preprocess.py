@@ -93,3 +93,25 @@ class TestDiffuse:
         }[layout]()
         flux = random_flux(1)
         assert torch.equal(backend.diffuse(strided, flux, 2), backend.diffuse(strided.clone().contiguous(), flux, 2))
+
+
+class TestSaturate:
+    @pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+    @pytest.mark.parametrize(("color", "push", "expected"), [
+        ((1000, 1000, 1000), 2.0, (1000, 1000, 1000)),  # grey has no saturation to push
+        ((1000, 0, 0), 1.0, (1000, 0, 0)),
+        ((1000, 0, 0), 2.0, (1701, -299, -299)),  # the luma is 299
+        ((2000, 0, 0), 3.0, (SCALE, -1196, -1196)),  # 598 + 3 · 1402 is beyond 1
+    ])
+    def test_by_hand(self, backend: object, color: tuple[int, ...], push: float, expected: tuple[int, ...]) -> None:
+        pixel = torch.tensor(color, dtype=torch.int16).view(1, 3, 1, 1)
+        assert backend.saturate(pixel, round(push * 4096)).flatten().tolist() == list(expected)
+
+    @settings(deadline=None, max_examples=60)
+    @given(seed=st.integers(0, 100_000), batch=st.integers(1, 3), height=st.integers(1, 9), width=st.integers(1, 9),
+           push=st.integers(0, 4 * 4096))
+    def test_parity(self, texture: Texture, seed: int, batch: int, height: int, width: int, push: int) -> None:
+        features = texture(seed, (batch, 3, height, width), -SCALE, SCALE).to(torch.int16)
+        before = features.clone()
+        assert torch.equal(cpu.saturate(features, push), reference.saturate(features, push))
+        assert torch.equal(features, before)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Data = Annotated[Path, typer.Option(
     "--data", metavar="FOLDER", show_default=False,
-    help="BSDS500 (images/ and groundTruth/), or images/ and labels/ with label maps of the same names: .png, .npy "
-         "or .npz, several for an image as NAME_1.png, NAME_2.png, …")]
+    help="BSDS500 (images/ and groundTruth/), or images/ and labels/ with label maps of the same names: .png (a colour "
+         "counts as one label), .npy, .npz or .mat, several for an image as NAME_1.png, NAME_2.png, …")]
 Methods = Annotated[list[str] | None, typer.Option(
     "--method", metavar="NAME", show_default=False,
     help="spit, spit-unrefined, spit-paper, seeds, slic, opencv-slic, slico, mslic, lsc, watershed, felzenszwalb or "
@@ -88,7 +88,7 @@ def _write(rows: "list[Row]", about: dict[str, Any], output: Path) -> None:
 
 
 def _show(rows: "list[Row]", about: dict[str, Any], output: Path | None) -> None:
-    from spit.evaluation.superpixels.summary import COLUMNS, ranked, setting
+    from spit.evaluation.superpixels.summary import COLUMNS, missed, ranked, setting
 
     console = answers()
     for wanted in sorted({row.wanted for row in rows}):
@@ -100,6 +100,8 @@ def _show(rows: "list[Row]", about: dict[str, Any], output: Path | None) -> None
         for row in ranked(rows, wanted):
             table.add_row(row.title, *row.cells(), setting(row), style="bold" if row.ours else None)
         console.print(table)
+    for line in missed(rows):
+        console.print(Text(line))
     if output is not None:
         console.print(Text(f"results.json, results.md, curves.png and images.jsonl are in {shown(output)}"))
 

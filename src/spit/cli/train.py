@@ -14,6 +14,7 @@ from rich.text import Text
 
 from spit.cli.console import answers, fail, print_json, shown
 from spit.cli.options import AsJson, Device, choose_device
+from spit.tokens import plural
 
 if TYPE_CHECKING:
     from spit.training.journal import Listener
@@ -76,7 +77,8 @@ def carry_out(asked: "Recipe", folder: Path, place: str, fresh: bool, force: boo
 def _show(result: Mapping[str, Any], folder: Path) -> None:
     ended = "had ended already" if result.get("finished") else f"ended after {result['seconds']:.0f} s"
     figures = ", ".join(f"{name} {value:.4g}" for name, value in result["figures"].items())
-    answers().print(Text(f"The run in {shown(folder)} {ended}: {result['steps']} steps\n{figures or 'not validated'}\n"
+    answers().print(Text(f"The run in {shown(folder)} {ended}: {plural(result['steps'], 'step')}\n"
+                         f"{figures or 'not validated'}\n"
                          f"The model is in {shown(result['model'])}, the report in {shown(folder / 'report.md')}"))
 
 

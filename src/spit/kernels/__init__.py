@@ -35,6 +35,7 @@ __all__ = [
     "refine",
     "region_boxes",
     "region_sizes",
+    "saturate",
     "scharr",
     "superpixel_labels",
     "superpixels",
@@ -89,6 +90,7 @@ def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
 
 look_up = _dispatched(reference.look_up)
 diffuse = _dispatched(reference.diffuse)
+saturate = _dispatched(reference.saturate)
 superpixels = _dispatched(reference.superpixels)
 superpixel_labels = _dispatched(reference.superpixel_labels)
 refine = _dispatched(reference.refine)

@@ -8,6 +8,10 @@ from torch import Tensor
 SCALE = 2048
 """Superpixel features are integers: ±SCALE stands for ±1."""
 
+FRACTION = 12
+"""Bits of fraction in what features are multiplied by."""
+HALF = 2 ** (FRACTION - 1)  # rounds
+
 Similarity = Literal["cosine", "euclidean", "variance"]
 COSINE: Final = 0
 EUCLIDEAN: Final = 1

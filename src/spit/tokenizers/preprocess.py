@@ -15,13 +15,12 @@ from spit.features.color import contrast as contrast_curve
 from spit.images import quantize
 from spit.kernels import SCALE
 from spit.kernels.reference.superpixels import exact_sqrt
+from spit.kernels.rules import FRACTION, HALF
 
 DIFFUSION_STEPS = 4
 CONDUCTION = 0.1
 STEP_SIZE = 0.5
 SATURATION = 2.718
-BITS = 12  # of fraction, in what integers are multiplied by
-HALF = 2 ** (BITS - 1)  # rounds
 
 Features = Literal["paper", "published", "saturated"]
 
@@ -50,7 +49,7 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
     if features == "paper":
         return kernels.diffuse(adjusted, flux, DIFFUSION_STEPS)
     if features == "saturated":
-        return kernels.diffuse(_saturated(adjusted), flux, DIFFUSION_STEPS)
+        return kernels.diffuse(kernels.saturate(adjusted, round(SATURATION * 2**FRACTION)), flux, DIFFUSION_STEPS)
     return torch.cat([kernels.diffuse(_saturated_ycbcr(adjusted), flux, DIFFUSION_STEPS), _edges(pixels)], dim=1)
 
 
@@ -69,27 +68,13 @@ def _flux_table(device: torch.device) -> Tensor:
     return (flux * SCALE).round().int().to(device)
 
 
-def _luma(channels: Tensor) -> Tensor:
-    red, green, blue = channels.unbind(1)
-    return (1225 * red + 2404 * green + 467 * blue + HALF) >> BITS  # 0.299, 0.587 and 0.114
-
-
-def _saturated(adjusted: Tensor) -> Tensor:
-    """The channels with saturation pushed by e around the luma."""
-    channels = adjusted.int()
-    luma = _luma(channels)[:, None]
-    pushed = (channels.sub_(luma).mul_(round(SATURATION * 2**BITS)).add_(HALF) >> BITS).add_(luma)
-    return pushed.clamp_(-SCALE, SCALE).to(torch.int16)
-
-
 def _saturated_ycbcr(adjusted: Tensor) -> Tensor:
     """Luma, and the chroma after saturation is pushed by e around the luma; then arcsinh contrast."""
-    channels = adjusted.int()
-    luma = _luma(channels)
-    red, _, blue = channels.unbind(1)
+    red, green, blue = adjusted.int().unbind(1)
+    luma = (1225 * red + 2404 * green + 467 * blue + HALF) >> FRACTION  # 0.299, 0.587 and 0.114
     # Cb = (B − Y) / (2 − 2·0.114) and Cr = (R − Y) / (2 − 2·0.299).
-    blueness = (round(SATURATION * 2**BITS / 1.772) * (blue - luma) + HALF) >> BITS
-    redness = (round(SATURATION * 2**BITS / 1.402) * (red - luma) + HALF) >> BITS
+    blueness = (round(SATURATION * 2**FRACTION / 1.772) * (blue - luma) + HALF) >> FRACTION
+    redness = (round(SATURATION * 2**FRACTION / 1.402) * (red - luma) + HALF) >> FRACTION
     ycbcr = torch.stack([luma, blueness, redness], dim=1).clamp(-SCALE, SCALE)
     return _arcsinh_table(10.0, SCALE, adjusted.device)[(ycbcr + SCALE).long()]
 

@@ -75,7 +75,7 @@ class SuperpixelTokenizer(Tokenizer):
 
     def partition(self, block: Tensor) -> Partition:
         labels, counts = kernels.superpixel_labels(superpixel_features(block, self.features), self._rules())
-        return self._refined(Partition.of(labels, counts), block)
+        return self.refined(Partition.of(labels, counts), block)
 
     def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
@@ -89,9 +89,10 @@ class SuperpixelTokenizer(Tokenizer):
     def _hierarchy(self, block: Tensor) -> Hierarchy:
         features = superpixel_features(block, self.features)
         levels = Hierarchy.of(features, kernels.superpixels(features, self._rules()))
-        return levels if self.refine == 0 else levels.below(self._refined(levels[-1], block))
+        return levels if self.refine == 0 else levels.below(self.refined(levels[-1], block))
 
-    def _refined(self, part: Partition, block: Tensor) -> Partition:
+    def refined(self, part: Partition, block: Tensor) -> Partition:
+        """A partition of a ``(B, C, H, W)`` block after ``refine`` sweeps of boundary moves."""
         if self.refine == 0:
             return part
         return Partition((kernels.refine(part.blocks[0], part.offsets, quantize(block), self.refine),), part.offsets)

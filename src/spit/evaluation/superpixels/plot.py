@@ -53,12 +53,11 @@ def _draw_curves(figure: Any, rows: Sequence[Row]) -> None:
         _plain(axes)
         axes.set_ylim(*_span([getattr(row, metric) for row in rows]))
         axes.set_xscale("log")
-        ticks = [tick for tick in (50, 100, 200, 400, 600, 1000, 2000, 4000)
-                 if min(r.regions for r in rows) / 1.1 <= tick <= max(r.regions for r in rows) * 1.1]
+        ticks = sorted({row.wanted for row in rows})
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
         axes.set_title(label, fontsize=10.5, loc="left")
-        axes.set_xlabel("regions, actual mean count")
+        axes.set_xlabel("regions, actual mean count (logarithmic)")
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside right center", frameon=False,
                   title=f"by R² at {largest}", alignment="left")

@@ -84,7 +84,7 @@ def as_markdown(rows: Sequence[Row], about: str) -> str:
             title = f"**{row.title}**" if row.ours else row.title
             lines.append(f"| {' | '.join([title, *row.cells(), setting(row)])} |")
         lines.append("")
-    return "\n".join([*lines, NOTES, ""])
+    return "\n".join([*lines, *(f"- {line}" for line in missed(rows)), "", NOTES, ""])
 
 
 def as_document(rows: Sequence[Row], **about: Any) -> dict[str, Any]:
@@ -97,6 +97,12 @@ def ranked(rows: Sequence[Row], wanted: int) -> list[Row]:
     return sorted((row for row in rows if row.wanted == wanted), key=lambda row: -row.explained_variation)
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """A line for each method that could not be brought near a count."""
+    return [f"{row.title} cannot be brought to {row.wanted} regions; it has {row.regions:.0f}" for row in rows
+            if abs(row.regions / row.wanted - 1) > NEAR]
+
+
 def setting(row: Row) -> str:
     """``region_size 15 (160), 16 (40)``: the parameter's values and the images of each, where there are several."""
     if len(row.settings) == 1:
@@ -104,6 +110,7 @@ def setting(row: Row) -> str:
     return f"{row.parameter} " + ", ".join(f"{value} ({images})" for value, images in row.settings.items())
 
 
+NEAR = 0.05  # how far a count may be off without a word
 NOTES = """\
 Regions are 4-connected: a label whose pixels lie apart counts as often as it has pieces, and all figures are of
 these regions. R² is the explained variation of RGB; ASA, undersegmentation error (Neubert and Protzel) and boundary

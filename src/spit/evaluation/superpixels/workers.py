@@ -1,6 +1,7 @@
 """Images spread over processes, one thread in each, so that a method's time is its own."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -34,7 +35,7 @@ def open_workers(count: int) -> Iterator[Spread]:
         return
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # read when a child imports its libraries
-    pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_set_threads, initargs=(1, 1))
+    pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),))
     try:
         yield lambda work, tasks: (answer for answer in pool.map(work, tasks))
     finally:
@@ -78,6 +79,18 @@ def segment(task: Task, image: Photo) -> Regions:
             raise
         raise SpitError(f"{method.title} failed on {sample.image} with {method.parameter} {parameter:g}: {error}; "
                         "leave it out with --method") from error
+
+
+def _begin(parent: int) -> None:
+    """In a worker: one thread for the work, and one that ends the process with its parent, however that ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    _set_threads(1, 1)
 
 
 @contextmanager

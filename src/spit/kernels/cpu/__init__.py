@@ -1,7 +1,7 @@
 """The hot operations as numba loops: same names and answers as ``kernels.reference``."""
 
 from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
-from spit.kernels.cpu.preprocess import diffuse, look_up
+from spit.kernels.cpu.preprocess import diffuse, look_up, saturate
 from spit.kernels.cpu.refinement import refine
 from spit.kernels.cpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.cpu.superpixels import superpixel_labels, superpixels
@@ -18,6 +18,7 @@ __all__ = [
     "refine",
     "region_boxes",
     "region_sizes",
+    "saturate",
     "scharr",
     "superpixel_labels",
     "superpixels",

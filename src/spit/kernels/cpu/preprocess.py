@@ -6,7 +6,7 @@ from numba import njit
 from torch import Tensor
 
 from spit.kernels.cpu.threads import Array, for_each_image
-from spit.kernels.rules import SCALE
+from spit.kernels.rules import FRACTION, HALF, SCALE
 
 
 def look_up(images: Tensor, table: Tensor) -> Tensor:
@@ -25,12 +25,32 @@ def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
     return out
 
 
+def saturate(features: Tensor, push: int) -> Tensor:
+    """See :func:`spit.kernels.reference.saturate`."""
+    out = torch.empty(features.shape, dtype=torch.int16)
+    source, target = features.contiguous().numpy(), out.numpy()
+    for_each_image(lambda b: _saturate(source[b], push, target[b]), len(features))
+    return out
+
+
 @njit(cache=True, nogil=True)
 def _look_up(image: Array, table: Array, out: Array) -> None:
     for c in range(image.shape[0]):
         for y in range(image.shape[1]):
             for x in range(image.shape[2]):
                 out[c, y, x] = table[c, image[c, y, x]]
+
+
+@njit(cache=True, nogil=True)
+def _saturate(image: Array, push: int, out: Array) -> None:
+    factor = np.int32(push)
+    for y in range(image.shape[1]):
+        for x in range(image.shape[2]):
+            red, green, blue = np.int32(image[0, y, x]), np.int32(image[1, y, x]), np.int32(image[2, y, x])
+            luma = (np.int32(1225) * red + np.int32(2404) * green + np.int32(467) * blue + np.int32(HALF)) >> FRACTION
+            for c in range(3):
+                value = luma + ((factor * (np.int32(image[c, y, x]) - luma) + np.int32(HALF)) >> FRACTION)
+                out[c, y, x] = min(max(value, -SCALE), SCALE)
 
 
 @njit(cache=True, nogil=True)

@@ -6,6 +6,7 @@ from spit.kernels.gpu.refinement import refine
 from spit.kernels.gpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.gpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.gpu.voronoi import nearest_sites
+from spit.kernels.reference.preprocess import saturate  # a few operations of torch, which run anywhere
 
 __all__ = [
     "color_patches",
@@ -18,6 +19,7 @@ __all__ = [
     "refine",
     "region_boxes",
     "region_sizes",
+    "saturate",
     "scharr",
     "superpixel_labels",
     "superpixels",

@@ -6,7 +6,7 @@ tables, and the one comparison that matters is of float32 numbers made in one fi
 """
 
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
-from spit.kernels.reference.preprocess import diffuse, look_up
+from spit.kernels.reference.preprocess import diffuse, look_up, saturate
 from spit.kernels.reference.refinement import refine
 from spit.kernels.reference.regions import compose, region_boxes, region_sizes
 from spit.kernels.reference.superpixels import superpixel_labels, superpixels
@@ -23,6 +23,7 @@ __all__ = [
     "refine",
     "region_boxes",
     "region_sizes",
+    "saturate",
     "scharr",
     "superpixel_labels",
     "superpixels",
