@@ -1,6 +1,7 @@
 """spit: superpixel tokens for Vision Transformers, the same on a laptop CPU and on a GPU cluster."""
 
 from spit.arrays import superpixels
+from spit.attribution import explain
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
 from spit.features import FeatureExtractor
@@ -8,6 +9,7 @@ from spit.interop import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Hierarchy, Partition
 from spit.registry import create_model, list_models
+from spit.segmentation import Correspondence, Segmentation, correspond, segment
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 from spit.tokens import Tokens
 from spit.weights import load as load_model
@@ -16,6 +18,7 @@ from spit.weights import save as save_model
 __version__ = "0.1.0"
 
 __all__ = [
+    "Correspondence",
     "FeatureExtractor",
     "Hierarchy",
     "ImageError",
@@ -23,6 +26,7 @@ __all__ = [
     "Output",
     "Partition",
     "PatchTokenizer",
+    "Segmentation",
     "SpitError",
     "SpitModel",
     "SuperpixelTokenizer",
@@ -30,12 +34,15 @@ __all__ = [
     "Tokens",
     "VoronoiTokenizer",
     "WeightsError",
+    "correspond",
     "create_model",
     "create_tokenizer",
+    "explain",
     "from_timm",
     "list_models",
     "load_image",
     "load_model",
     "save_model",
+    "segment",
     "superpixels",
 ]

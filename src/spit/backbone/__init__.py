@@ -1,6 +1,6 @@
 """f, the backbone: attention blocks over packed tokens, without padding (§2.1, Eq. 1)."""
 
-from spit.backbone.attention import Attention, attention_maps, ragged_attention
+from spit.backbone.attention import Attention, Heads, attention_maps, ragged_attention
 from spit.backbone.block import Block
 from spit.backbone.recorder import Record, Recorder
 from spit.backbone.spans import Spans
@@ -9,6 +9,7 @@ from spit.backbone.transformer import Transformer
 __all__ = [
     "Attention",
     "Block",
+    "Heads",
     "Record",
     "Recorder",
     "Spans",

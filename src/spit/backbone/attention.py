@@ -10,6 +10,9 @@ CPU and the rest               one SDPA call an image
 =============================  ==========================================================
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -19,6 +22,19 @@ from spit.backbone.spans import Spans
 ROUND = 256
 """The longest length is told to ``varlen_attn`` in such steps: an upper bound serves it as well, and
 compiled code meets few different ones."""
+
+
+class Heads(NamedTuple):
+    """What one attention call worked with: queries, keys and values, and its answer before the projection.
+
+    Shape:
+        ``(ΣN, heads, d)`` each.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    answer: Tensor
 
 
 class Attention(nn.Module):
@@ -41,9 +57,12 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width, bias=qkv_bias)
         self.projection = nn.Linear(width, width)
 
-    def forward(self, values: Tensor, spans: Spans) -> Tensor:
+    def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
         query, key, value = self._project(values)
-        answer: Tensor = self.projection(ragged_attention(query, key, value, spans).flatten(1))
+        mixed = ragged_attention(query, key, value, spans)
+        if observe is not None:
+            observe(Heads(query, key, value, mixed))
+        answer: Tensor = self.projection(mixed.flatten(1))
         return answer
 
     def maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:

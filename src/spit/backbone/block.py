@@ -1,10 +1,12 @@
 """One block of f: attention and an MLP, each behind a norm, a scale and stochastic depth."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.backbone.attention import Attention
+from spit.backbone.attention import Attention, Heads
 from spit.backbone.spans import Spans
 
 
@@ -37,8 +39,8 @@ class Block(nn.Module):
         self.mlp = MLP(width, round(width * mlp_ratio))
         self.scale2 = LayerScale(width, layer_scale) if layer_scale is not None else nn.Identity()
 
-    def forward(self, values: Tensor, spans: Spans) -> Tensor:
-        values = values + self._drop(self.scale1(self.attention(self.norm1(values), spans)), spans)
+    def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
+        values = values + self._drop(self.scale1(self.attention(self.norm1(values), spans, observe)), spans)
         return values + self._drop(self.scale2(self.mlp(self.norm2(values))), spans)
 
     def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:

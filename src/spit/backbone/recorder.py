@@ -1,15 +1,15 @@
 """Recorder: keeps what was asked for while tokens pass through f."""
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from torch import Tensor
 
+from spit.backbone.attention import Heads
+from spit.backbone.spans import Spans
 from spit.tokens import Tokens
-
-Record = Iterable[str] | Mapping[str, Iterable[int]]
-"""Names, for every layer, or a mapping from names to layers; −1 is the last layer."""
 
 NAMES = ("attention", "features")
 
@@ -22,6 +22,8 @@ class Recorder:
         layers: the layers asked for under each name, counted from 0.
         attention: layer to its attention maps, ``softmax(q kᵀ / √d)``.
         features: layer to the tokens that leave it, before the final norm, class token included.
+        observe: called with every layer, its spans and its heads as the tokens pass, for what needs less
+            than the maps of every head.
 
     Shape:
         attention one ``(heads, N + 1, N + 1)`` an image; features ``(Σ(N + 1), D)``.
@@ -30,20 +32,23 @@ class Recorder:
     layers: Mapping[str, Collection[int]]
     attention: dict[int, tuple[Tensor, ...]] = field(default_factory=dict)
     features: dict[int, Tokens] = field(default_factory=dict)
+    observe: Callable[[int, Spans, Heads], None] | None = None
 
     @staticmethod
-    def of(record: Record, depth: int) -> "Recorder":
+    def of(record: "Record", depth: int) -> "Recorder":
         """Read what a user asked for.
 
         Args:
             record: names (``"attention"``, ``"features"``) for all layers, or a mapping from names
-                to layers, such as ``{"attention": (-1,)}``.
+                to layers, such as ``{"attention": (-1,)}``; or a recorder, as it is.
             depth: how many layers there are.
 
         Raises:
             TypeError: a lone string, or layers that are not a collection of integers.
             ValueError: an unknown name, or a layer that is not there.
         """
+        if isinstance(record, Recorder):
+            return record
         if isinstance(record, str) or not isinstance(record, Iterable):
             raise TypeError(f"expected record as names or a mapping from names to layers, got {record!r}; "
                             "write record=(\"attention\",) or record={\"attention\": (-1,)}")
@@ -56,12 +61,20 @@ class Recorder:
         return Recorder({name: _layers(name, layers, depth) for name, layers in asked.items()})
 
     def __bool__(self) -> bool:
-        """Whether any layer was asked for."""
-        return any(self.layers.values())
+        """Whether anything was asked for."""
+        return any(self.layers.values()) or self.observe is not None
 
     def wants(self, name: str, layer: int) -> bool:
         """Whether this layer was asked for under this name."""
         return layer in self.layers.get(name, ())
+
+    def observer(self, layer: int, spans: Spans) -> Callable[[Heads], None] | None:
+        """What a layer is to call with its heads; None where nobody observes."""
+        return None if self.observe is None else partial(self.observe, layer, spans)
+
+
+Record = Iterable[str] | Mapping[str, Iterable[int]] | Recorder
+"""Names, for every layer, or a mapping from names to layers, −1 the last; or a recorder."""
 
 
 def _layers(name: str, layers: object, depth: int) -> frozenset[int]:

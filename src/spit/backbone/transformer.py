@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from spit.backbone.attention import Heads
 from spit.backbone.block import Block
 from spit.backbone.recorder import Recorder
 from spit.backbone.spans import Spans
@@ -64,17 +65,19 @@ class Transformer(nn.Module):
         for layer, block in enumerate(cast(Iterable[Block], self.blocks)):
             if recorder is not None and recorder.wants("attention", layer):
                 recorder.attention[layer] = block.attention_maps(values, spans)
-            values = self._checkpointed(block, values, spans)
+            observe = None if recorder is None else recorder.observer(layer, spans)
+            values = self._checkpointed(block, values, spans, observe)
             if recorder is not None and recorder.wants("features", layer):
                 recorder.features[layer] = Tokens(values, spans.offsets.long())
         answer: Tensor = self.norm(values)
         return answer
 
-    def _checkpointed(self, block: Block, values: Tensor, spans: Spans) -> Tensor:
-        if self.checkpointing and self.training and torch.is_grad_enabled():
+    def _checkpointed(self, block: Block, values: Tensor, spans: Spans,
+                      observe: Callable[[Heads], None] | None) -> Tensor:
+        if self.checkpointing and self.training and torch.is_grad_enabled() and observe is None:
             answer: Tensor = checkpoint(block, values, spans, use_reentrant=False)
         else:
-            answer = block(values, spans)
+            answer = block(values, spans, observe)
         return answer
 
 

@@ -9,10 +9,13 @@ import typer
 from spit.cli.bench import bench
 from spit.cli.classify import classify
 from spit.cli.console import fail
+from spit.cli.correspond import correspond
 from spit.cli.demo import demo
 from spit.cli.evaluate import evaluation
+from spit.cli.explain import explain
 from spit.cli.options import command
 from spit.cli.retrofit import retrofit
+from spit.cli.segment import segment
 from spit.cli.tokenize import tokenize
 from spit.cli.train import train
 from spit.errors import SpitError
@@ -26,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify, bench, train, retrofit):
+for verb in (demo, tokenize, classify, explain, segment, correspond, bench, train, retrofit):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

@@ -1,0 +1,30 @@
+"""Which pixels a prediction rests on (§3.2, App. D): token values painted to pixels, never interpolated."""
+
+from spit.attribution.control import RandomControl
+from spit.attribution.fitting import fit_prototypes
+from spit.attribution.flow import Flow, Rollout
+from spit.attribution.lime import Lime
+from spit.attribution.methods import METHODS, Method, choose_methods, create_method, explain
+from spit.attribution.occlusion import occlude, rank_pixels
+from spit.attribution.projection import PrototypeProjection
+from spit.attribution.prototypes import Prototypes, load_prototypes
+from spit.attribution.relevance import Relevance
+
+__all__ = [
+    "METHODS",
+    "Flow",
+    "Lime",
+    "Method",
+    "PrototypeProjection",
+    "Prototypes",
+    "RandomControl",
+    "Relevance",
+    "Rollout",
+    "choose_methods",
+    "create_method",
+    "explain",
+    "fit_prototypes",
+    "load_prototypes",
+    "occlude",
+    "rank_pixels",
+]

@@ -1,0 +1,75 @@
+"""Attribution maps as pictures, with Pillow and numpy alone."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from spit.attribution.occlusion import occlude, rank_pixels
+from spit.drawing import Tile, draw_overlay
+from spit.drawing.pictures import as_picture
+from spit.model import SpitModel
+
+ANCHORS = ((0, 0, 4), (40, 11, 84), (101, 21, 110), (159, 42, 99), (212, 72, 66), (245, 125, 21), (250, 193, 39),
+           (252, 255, 164))  # from dark to bright, as matplotlib's inferno, even in lightness
+CLIPPED = 0.01  # of the pixels at either end, so that one token does not hide all others
+SHADE = 0.35  # of the picture below, in grey
+SHARES = (0.05, 0.1, 0.2, 0.5)  # of the paper's occlusion figures
+CAPTIONS = {"flow": ("Attention flow", "of no class"), "rollout": ("Attention rollout", "of no class"),
+            "prototype": ("Prototype PCA", "of the class"), "lime": ("LIME (SLIC)", "of the class"),
+            "relevance": ("Relevance", "of the class"), "random": ("Random", "a control")}
+
+
+def draw_map(image: Tensor, values: Tensor) -> Image.Image:
+    """A map in colours, from dark, least, to bright, most, over the image in grey.
+
+    Shape:
+        image ``(C, H, W)`` uint8 or floats in [0, 1], values ``(H, W)``; the picture is W × H.
+    """
+    if values.shape != image.shape[1:]:
+        raise ValueError(f"expected a map of this image's {tuple(image.shape[1:])} pixels, got {tuple(values.shape)}")
+    numbers = values.detach().double().cpu().numpy()
+    low, high = np.quantile(numbers, (CLIPPED, 1 - CLIPPED))
+    level = np.clip((numbers - low) / max(high - low, np.finfo(np.float64).tiny), 0, 1)
+    grey = np.asarray(as_picture(image).convert("L"), np.float64)[:, :, None]
+    return Image.fromarray(np.rint((1 - SHADE) * _colors(level) + SHADE * grey).astype(np.uint8))
+
+
+def panel_row(image: Tensor, model: SpitModel, maps: Mapping[str, Tensor], caption: str, detail: str) -> list[Tile]:
+    """Fig. 1: the image, its tokens, and a map for each method.
+
+    Shape:
+        image ``(C, H, W)``, maps ``(H, W)`` each, by the method's name.
+    """
+    partition = model.tokenizer(image[None])
+    tokens = f"{int(partition.counts[0]):,} {model.config.tokenizer} tokens"
+    row = [Tile(as_picture(image), caption, detail), Tile(draw_overlay(image, partition), "Tokens", tokens)]
+    return row + [Tile(draw_map(image, values), *CAPTIONS.get(name, (name, ""))) for name, values in maps.items()]
+
+
+@torch.no_grad()
+def occlusion_rows(image: Tensor, model: SpitModel, values: Tensor, label: int, caption: str) -> list[list[Tile]]:
+    """The paper's occlusion figures: Comp, without the most important pixels, above Suff, with nothing but them.
+
+    Below each picture is the probability that the class has in it.
+
+    Shape:
+        image ``(C, H, W)``, values ``(H, W)``.
+    """
+    ranks = rank_pixels(values[None])
+    rows = []
+    for name, keep in (("Comp", False), ("Suff", True)):
+        pictures = torch.cat([occlude(image[None], ranks, share, keep) for share in SHARES])
+        chances = model(pictures).float().softmax(1)[:, label].tolist()
+        rows.append([Tile(as_picture(picture), f"{name}, q = {share:.2f}", f"{caption}: {chance:.1%}")
+                     for picture, share, chance in zip(pictures, SHARES, chances, strict=True)])
+    return rows
+
+
+def _colors(level: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Levels in [0, 1] as colours between the anchors, ``(H, W, 3)`` in 0…255."""
+    places = np.linspace(0, 1, len(ANCHORS))
+    return np.stack([np.interp(level, places, channel) for channel in np.array(ANCHORS, np.float64).T], axis=2)

@@ -1,0 +1,77 @@
+"""Attention flow and rollout: what reaches the class token through all layers (App. D)."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from spit.attribution.heads import Merge, class_row, merge_heads, token_values
+from spit.backbone import Heads, Recorder, Spans
+from spit.model import SpitModel
+from spit.partition import Partition
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The class token's row of ``∏_i ((1 − λ) I + λ A_i)``, with ``A_i`` the maximum over layer i's heads.
+
+    The paper does not say from which side the product is taken. Here layer ℓ is the leftmost,
+    ``Ã_ℓ … Ã_1``, as in Abnar & Zuidema (2020): row i of ``A_ℓ`` says from where token i of the last layer
+    takes, so only this order leads from the class token that h reads back to the tokens that γ made. (What
+    the paper calls flow is their *rollout* with another λ; their flow is a maximum-flow problem.) The rows
+    are not normalised after the maximum, as the paper has it.
+
+    The class asked for plays no part: attention is the same whatever is predicted.
+
+    Args:
+        strength: λ, the share of attention against the residual path; 0.9 in the paper.
+        merge: how heads become one map, "max" or "mean".
+
+    Shape:
+        images ``(B, C, H, W)`` to ``(B, H, W)``: for every pixel its token's share of the row.
+    """
+
+    name: ClassVar[str] = "flow"
+    strength: float = 0.9
+    merge: Merge = "max"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.strength <= 1:
+            raise ValueError(f"expected a strength λ from 0 to 1, got {self.strength}")
+        if self.merge not in ("max", "mean"):
+            raise ValueError(f"expected heads merged by max or mean, got {self.merge!r}")
+
+    def config(self) -> dict[str, Any]:
+        """All that the map depends on beside model and image."""
+        return asdict(self)
+
+    @torch.no_grad()
+    def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
+        values, partition = self.values(model, images)
+        painted: Any = partition.paint(values)
+        return painted  # type: ignore[no-any-return]
+
+    def values(self, model: SpitModel, images: Tensor) -> tuple[Tensor, Partition]:
+        """The value of each token, ``(ΣN,)``, and the tokens' partition."""
+        maps: list[Tensor] = []
+        seen: list[Spans] = []
+
+        def observe(layer: int, spans: Spans, heads: Heads) -> None:
+            maps.append(merge_heads(heads.query, heads.key, spans, self.merge))
+            seen.append(spans)
+
+        partition = model(images, record=Recorder({}, observe=observe)).partition
+        return token_values(class_row(maps, 1 - self.strength, self.strength), seen[0]), partition
+
+
+@dataclass(frozen=True)
+class Rollout(Flow):
+    """Attention rollout (Abnar & Zuidema, 2020): the mean over heads, half attention and half residual.
+
+    ``0.5 A_i + 0.5 I`` has rows that add up to 1 already, so that their normalisation changes nothing.
+    """
+
+    name: ClassVar[str] = "rollout"
+    strength: float = 0.5
+    merge: Merge = "mean"

@@ -1,0 +1,152 @@
+"""LIME: a linear model of what happens to a probability when regions are taken away (Ribeiro et al., 2016)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from spit.attribution.control import image_generator
+from spit.attribution.targets import choose_classes
+from spit.errors import MissingExtra
+from spit.images import quantize, to_float
+from spit.model import SpitModel
+
+
+@dataclass(frozen=True)
+class Lime:
+    """captum's LIME on SLIC regions, as App. D has it.
+
+    The regions come from SLIC and not from the model's tokenizer, and the masks from the image's pixels
+    and the seed, so that every model answers the very same questions. In each sample a region is *omitted*
+    with chance p, ``p ~ U(0.1, 0.3)`` drawn anew for each sample (the paper does not say whether p is of
+    presence or of omission; with presence the model would see almost nothing), and becomes the mean
+    colour of the image. Samples are weighted by ``exp(−d² / 2σ²)``, d the cosine distance to the whole
+    image and σ = 0.25, LIME's kernel; the surrogate is ridge regression with an intercept.
+
+    Args:
+        samples: masks an image; each costs a forward pass.
+        regions: that SLIC aims at.
+        least, most: bounds of p.
+        penalty: of the ridge.
+        seed: other masks for another seed.
+        batch: masked images in a forward pass.
+
+    Shape:
+        images ``(B, C, H, W)`` to ``(B, H, W)``: for every pixel the coefficient of its region.
+    """
+
+    name: ClassVar[str] = "lime"
+    samples: int = 256
+    regions: int = 64
+    least: float = 0.1
+    most: float = 0.3
+    penalty: float = 1.0
+    seed: int = 0
+    batch: int = 32
+
+    def __post_init__(self) -> None:
+        for option in ("samples", "regions", "batch"):
+            if getattr(self, option) < 1:
+                raise ValueError(f"expected {option} of at least 1, got {getattr(self, option)}")
+        if not 0 <= self.least <= self.most <= 1:
+            raise ValueError(f"expected 0 ≤ least ≤ most ≤ 1, got {self.least} and {self.most}")
+
+    def config(self) -> dict[str, Any]:
+        """All that the map depends on beside model and image."""
+        return {key: value for key, value in asdict(self).items() if key != "batch"}
+
+    @torch.no_grad()
+    def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
+        check_lime()
+        classes = choose_classes(model(images), target)
+        return torch.stack([self._explain(model, image, int(label))
+                            for image, label in zip(images, classes, strict=True)])
+
+    def _explain(self, model: SpitModel, image: Tensor, label: int) -> Tensor:
+        labels = slic_regions(image, self.regions).to(image.device)
+        pixels = to_float(image[None])
+        mean = pixels.mean((2, 3), keepdim=True)
+        masks = self.masks(image, int(labels.max()) + 1).to(image.device)
+
+        def probabilities(occluded: Tensor) -> Tensor:
+            answer: Tensor = model(occluded).float().softmax(1)[:, label]
+            return answer
+
+        def present(mask: Tensor, *_: Any, **__: Any) -> Tensor:
+            return torch.where(mask[0, labels].bool(), pixels, mean)
+
+        coefficients = _regress(probabilities, masks, present, pixels, self.batch, self.penalty)
+        return coefficients.to(image.device)[labels]
+
+    def masks(self, image: Tensor, regions: int) -> Tensor:
+        """Which regions are present in each sample, ``(samples, regions)`` float."""
+        random = image_generator(image, self.seed)
+        omitted = torch.rand(self.samples, 1, generator=random) * (self.most - self.least) + self.least
+        return (torch.rand(self.samples, regions, generator=random) >= omitted).float()
+
+
+def check_lime() -> None:
+    """Refuse to begin without the packages.
+
+    Raises:
+        MissingExtra: captum or scikit-image is not installed.
+    """
+    for package, module in (("captum", "captum.attr"), ("scikit-image", "skimage.segmentation")):
+        try:
+            __import__(module)
+        except ImportError as error:
+            raise MissingExtra(package, "explain", "LIME") from error
+
+
+def slic_regions(image: Tensor, count: int) -> Tensor:
+    """SLIC's regions of an image's 8-bit pixels, numbered from 0.
+
+    Shape:
+        image ``(C, H, W)`` to ``(H, W)`` int64.
+    """
+    from skimage.segmentation import slic
+
+    pixels = quantize(image[None])[0].permute(1, 2, 0).cpu().numpy()
+    return torch.from_numpy(slic(pixels, n_segments=count, start_label=0, channel_axis=-1)).to(torch.int64)
+
+
+def _regress(probabilities: Callable[[Tensor], Tensor], masks: Tensor, present: Callable[..., Tensor],
+             pixels: Tensor, batch: int, penalty: float) -> Tensor:
+    from captum.attr import LimeBase
+
+    def sample(*_: Any, **__: Any) -> Iterator[Tensor]:
+        yield from masks.split(1)
+
+    lime = LimeBase(probabilities, Ridge(penalty), similarity, sample, perturb_interpretable_space=True,
+                    from_interp_rep_transform=present, to_interp_rep_transform=None)
+    coefficients: Tensor = lime.attribute(pixels, n_samples=len(masks), perturbations_per_eval=batch)
+    return coefficients
+
+
+def similarity(original: Any, perturbed: Any, mask: Tensor, width: float = 0.25, **_: Any) -> Tensor:
+    """LIME's kernel: ``exp(−d² / 2σ²)`` with d the cosine distance of a mask to the whole image."""
+    return torch.exp(-(1 - mask.mean(1).sqrt()) ** 2 / (2 * width**2))
+
+
+class Ridge:
+    """``min Σ w (y − x β − b)² + penalty ‖β‖²``, solved; what captum calls an interpretable model."""
+
+    def __init__(self, penalty: float) -> None:
+        self.penalty = penalty
+        self.coefficients = torch.zeros(0)
+
+    def fit(self, train_data: Any, **_: Any) -> None:
+        """Fit to the one batch of (inputs, outputs, weights) that captum brings."""
+        [(inputs, outputs, weights)] = train_data
+        inputs, outputs, weights = inputs.double(), outputs.double(), weights.double()[:, None]
+        total = weights.sum()
+        x = inputs - (weights * inputs).sum(0) / total  # centred, the intercept drops out
+        y = outputs - (weights[:, 0] * outputs).sum() / total
+        normal = x.T @ (weights * x) + self.penalty * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+        self.coefficients = torch.linalg.solve(normal, x.T @ (weights[:, 0] * y)).float()
+
+    def representation(self) -> Tensor:
+        """The coefficients, one for each region."""
+        return self.coefficients

@@ -1,0 +1,186 @@
+"""``spit explain``: which pixels a prediction rests on, as pictures and numbers."""
+
+import io
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from spit.cli.classify import Top, guess_table
+from spit.cli.console import answers, print_json, shown, waiting
+from spit.cli.evaluate_faithfulness import PrototypeFiles, Samples
+from spit.cli.inputs import Input, find_inputs, for_each
+from spit.cli.options import (
+    AsJson,
+    Device,
+    Images,
+    ImageSize,
+    OutputFolder,
+    Reading,
+    TokenizerOptions,
+    choose_device,
+)
+from spit.cli.outputs import write_files
+
+if TYPE_CHECKING:
+    from spit.attribution import Method
+    from spit.model import SpitModel
+
+Methods = Annotated[list[str] | None, typer.Option(
+    "--method", metavar="NAME", show_default=False,
+    help="flow, rollout, prototype, lime, relevance or random; may be given several times. Unless told, those of the "
+         "paper's Fig. 1 that can be had here: flow, prototype (where the model has prototypes) and lime (where captum "
+         "is installed).")]
+Sources = Annotated[list[str] | None, typer.Option(
+    "--weights", metavar="PATH|HUB_ID", show_default=False,
+    help="A folder that spit.save_model wrote, a Hugging Face hub id, or a ViT in timm's names (.safetensors or .pth); "
+         "may be given several times, a row of the panel each. The checkpoint that comes with spit unless told.")]
+Names = Annotated[list[str] | None, typer.Option(
+    "--model", metavar="NAME", show_default=False,
+    help="A model whose weights come with spit, spit_tiny_16 say; may be given several times.")]
+TargetClass = Annotated[str | None, typer.Option(
+    "--target", metavar="CLASS", show_default=False,
+    help="The class to explain, by its index or, where there are 1,000, its ImageNet name; the predicted one unless "
+         "told.")]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A model with its name, and the methods it is explained by."""
+
+    name: str
+    model: "SpitModel"
+    methods: "list[Method]"
+
+
+def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, method: Methods = None,
+            target: TargetClass = None, weights: Sources = None, model: Names = None, top: Top = 5,
+            samples: Samples = 256, prototypes: PrototypeFiles = None, image_size: ImageSize = 224,
+            output: OutputFolder = Path("spit-output"), device: Device = "cpu", as_json: AsJson = False) -> int:
+    """Show which pixels a prediction rests on.
+
+    For cat.jpg: cat.explain.png (image, tokens and a map for each method, a row for each model), cat.occlusion.png
+    (what is left without the most important pixels, and with nothing but them), cat.METHOD.npy (each map, float32) and
+    cat.explain.json (classes, scores). As in classification, the central square is seen. An image that cannot be
+    read is named, the others go on, and the exit code is 2.
+    """
+    place = choose_device(device)
+    inputs = find_inputs(images, output)
+    given = [item.path for item in inputs]
+    with waiting("Loading the model"):
+        explained = _load(weights or [], model or [], tokenizer, place, method, samples, prototypes or [])
+        classes = [_class(target, item.model) for item in explained]
+
+    def work(item: Input) -> dict[str, Any]:
+        with waiting("Explaining") if len(inputs) == 1 else nullcontext():
+            contents, document = _describe(item, reading.load(item.path), explained, classes, top, image_size, place)
+        write_files({output / name: data for name, data in contents.items()}, given)
+        return document
+
+    outcome = for_each(inputs, "Explaining", work)
+    if as_json:
+        print_json({"output": str(output), "images": outcome.answers, "failed": outcome.failures()})
+    else:
+        for document in outcome.answers:
+            _show(document, output)
+    return outcome.code
+
+
+def _load(sources: list[str], names: list[str], options: TokenizerOptions, device: str, methods: list[str] | None,
+          samples: int, files: list[Path]) -> list[Explained]:
+    from spit.attribution.methods import choose_methods, create_method
+    from spit.cli.models import DEFAULT_MODEL, load_classifier
+
+    for name in methods or ():
+        create_method(name)  # an unknown one is refused before anything is loaded
+    asked: list[tuple[str, str | None, str | None]] = [
+        (Path(source).stem if Path(source).is_file() else Path(source).name, source, None) for source in sources]
+    asked += [(name, None, name) for name in names or ([] if sources else [DEFAULT_MODEL])]
+    if len({name for name, _, _ in asked}) < len(asked):
+        raise ValueError("expected models of different names, got one name twice")
+    explained = []
+    for name, source, registered in asked:
+        model = load_classifier(source, registered, options, device)
+        explained.append(Explained(name, model, choose_methods(model, methods or None, samples, files)))
+    return explained
+
+
+def _class(target: str | None, model: "SpitModel") -> int | None:
+    """The class that ``--target`` names; None for the predicted one."""
+    import difflib
+
+    names = _names(model)
+    if target is None or (target.isdecimal() and int(target) < len(names)):
+        return None if target is None else int(target)
+    folded = [name.casefold() for name in names]
+    found = [index for index, name in enumerate(folded) if name == target.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"--target {target!r} is the name of classes {' and '.join(map(str, found))}; give the index")
+    near = difflib.get_close_matches(target.casefold(), folded, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"expected --target as a class from 0 to {len(names) - 1} or its name, got {target!r}{hint}")
+
+
+def _names(model: "SpitModel") -> tuple[str, ...]:
+    from spit.data.classes import imagenet_classes
+
+    count = model.config.num_classes
+    return imagenet_classes() if count == 1000 else tuple(f"class {index}" for index in range(count))
+
+
+def _describe(item: Input, image: Any, explained: list[Explained], classes: list[int | None], top: int, size: int,
+              device: str) -> tuple[dict[Path, bytes], dict[str, Any]]:
+    """Everything to be written about one image, below the output folder, and its JSON."""
+    from spit import __version__
+    from spit.attribution.drawing import occlusion_rows, panel_row
+    from spit.attribution.methods import explain as explain_images
+    from spit.cli.models import as_json as guesses_json
+    from spit.cli.models import guess
+    from spit.data.crops import central_square
+    from spit.drawing import draw_panel, encode_png
+
+    square = central_square(image, size).to(device)
+    contents: dict[Path, bytes] = {}
+    panel, strips, documents = [], [], []
+    for own, wanted in zip(explained, classes, strict=True):
+        guesses, tokens = guess(own.model, image, size, own.model.config.num_classes)
+        target = guesses[0] if wanted is None else next(item for item in guesses if item.index == wanted)
+        maps = {method.name: explain_images(own.model, square, method, target.index)[0] for method in own.methods}
+        panel.append(panel_row(square, own.model, maps, own.name, f"{target.name}, {target.probability:.1%}"))
+        first = next(iter(maps))
+        strips += occlusion_rows(square, own.model, maps[first], target.index, f"{own.name}, {first}")
+        files = {name: f"{item.stem}.{f'{own.name}.' if len(explained) > 1 else ''}{name}.npy" for name in maps}
+        contents |= {Path(files[name]): _npy(values) for name, values in maps.items()}
+        documents.append({"model": own.name, "tokenizer": own.model.config.tokenizer, "tokens": tokens,
+                          "top": guesses_json(guesses[:top]), "target": vars(target).copy(), "maps": files})
+    files = {"panel": f"{item.stem}.explain.png", "occlusion": f"{item.stem}.occlusion.png"}
+    note = "What is taken away becomes the mean colour. Below each picture, the probability that the class has in it"
+    contents[Path(files["panel"])] = encode_png(draw_panel(panel, item.path.name))
+    contents[Path(files["occlusion"])] = encode_png(draw_panel(strips, item.path.name, note))
+    document = {"image": str(item.path), "size": size, "models": documents, "files": files, "spit": __version__}
+    contents[Path(f"{item.stem}.explain.json")] = (json.dumps(document, indent=2) + "\n").encode()
+    return contents, document
+
+
+def _npy(values: Any) -> bytes:
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.save(buffer, values.cpu().numpy(), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _show(document: dict[str, Any], output: Path) -> None:
+    console = answers()
+    for part in document["models"]:
+        target = part["target"]
+        console.print(Text(f"{shown(document['image'])}, {part['model']} ({part['tokens']} tokens): explained is "
+                           f"{target['name']}, {target['probability']:.1%}", style="bold"))
+        console.print(guess_table(part["top"]))
+    console.print(Text(f"The panel is {shown(output / document['files']['panel'])}", style="bold green"))

@@ -1,0 +1,15 @@
+"""Masks and correspondences straight from tokens: no decoder, no post-processing (§3.2, App. E and F)."""
+
+from spit.segmentation.correspondence import Correspondence, correspond
+from spit.segmentation.cut import Cut
+from spit.segmentation.normalized_cut import normalized_cut
+from spit.segmentation.saliency import Segmentation, segment
+
+__all__ = [
+    "Correspondence",
+    "Cut",
+    "Segmentation",
+    "correspond",
+    "normalized_cut",
+    "segment",
+]

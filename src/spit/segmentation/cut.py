@@ -1,0 +1,63 @@
+"""Cut: how tokens become a foreground, every option in one place."""
+
+import difflib
+from dataclasses import dataclass
+
+FEATURES = ("tokens", "keys")
+FOREGROUNDS = ("class_token", "largest", "border")
+FILTERS = ("guided",)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The options of :func:`spit.segment`.
+
+    Attributes:
+        tau: τ, the cosine above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's own code.
+        features: "tokens" are what leaves a layer, through the final norm; "keys" what its attention compares.
+        layer: whose, from 0, or from the end with −1 the last.
+        foreground: which side of the cut it is. "class_token": the one whose class token, the other side
+            replaced by the image's mean colour, is nearer to that of the whole image by cosine (App. E);
+            "largest": the one with the entry of the largest magnitude (TokenCut); "border": the one that has
+            less of the image's border.
+        size: the shorter side that the model sees; the maps come back to the image's own pixels by the
+            nearest one. None leaves the image as it is.
+        refine: "guided" smooths the soft map along the image's edges, see
+            :func:`~spit.segmentation.guided.guided_filter`; None does nothing after the cut.
+    """
+
+    tau: float = 1 / 3
+    features: str = "tokens"
+    layer: int = -1
+    foreground: str = "class_token"
+    size: int | None = None
+    refine: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tau, bool) or not isinstance(self.tau, int | float):
+            raise TypeError(f"expected tau as a number, got {self.tau!r}")
+        if not -1 <= self.tau <= 1:
+            raise ValueError(f"expected tau, a cosine, from -1 to 1, got {self.tau}")
+        for name in ("layer", "size"):
+            value = getattr(self, name)
+            if (value is not None or name == "layer") and (isinstance(value, bool) or not isinstance(value, int)):
+                raise TypeError(f"expected {name} as an int, got {value!r}")
+        if self.size is not None and self.size < 1:
+            raise ValueError(f"expected a size of at least 1 pixel, got {self.size}")
+        _check("features", self.features, FEATURES)
+        _check("foreground", self.foreground, FOREGROUNDS)
+        if self.refine is not None:
+            _check("refine", self.refine, FILTERS)
+
+    def layer_of(self, depth: int) -> int:
+        """The layer counted from 0."""
+        if not -depth <= self.layer < depth:
+            raise ValueError(f"expected a layer from {-depth} to {depth - 1}, got {self.layer}")
+        return self.layer % depth
+
+
+def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        near = difflib.get_close_matches(str(value), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"expected {name} among {', '.join(known)}, got {value!r}{hint}")

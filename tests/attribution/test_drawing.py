@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+import torch
+
+from spit.attribution.drawing import draw_map, occlusion_rows, panel_row
+
+
+def test_bright_is_much_and_dark_is_little(images):
+    values = torch.linspace(0, 1, 40).expand(40, 40)
+    pixels = np.asarray(draw_map(images[0] * 0, values)).sum(2).mean(0)
+    assert (np.diff(pixels) >= 0).all()
+    assert pixels[-1] > 10 * max(pixels[0], 1)
+    assert draw_map(images[0], torch.zeros(40, 40)).size == (40, 40)  # nothing to tell is no error
+    with pytest.raises(ValueError, match=r"got \(3, 3\)"):
+        draw_map(images[0], torch.zeros(3, 3))
+
+
+def test_rows(small, images):
+    model, values = small(), torch.rand(40, 40)
+    row = panel_row(images[0], model, {"flow": values, "mine": values}, "model", "class")
+    assert [tile.caption for tile in row] == ["model", "Tokens", "Attention flow", "mine"]
+    strips = occlusion_rows(images[0], model, values, 1, "model")
+    assert [len(strip) for strip in strips] == [4, 4]
+    assert strips[0][0].caption == "Comp, q = 0.05"
+    assert strips[1][3].caption == "Suff, q = 0.50"
+    assert strips[0][0].detail.endswith("%")

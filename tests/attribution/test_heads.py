@@ -1,0 +1,56 @@
+import pytest
+import torch
+
+from spit.attribution import heads
+from spit.attribution.heads import class_row, merge_heads, token_values
+from spit.backbone import Spans, attention_maps
+from spit.tokens import Tokens, offsets_of
+
+FIRST = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+SECOND = torch.tensor([[[0.2, 0.8, 0.0], [0.1, 0.1, 0.8], [0.0, 0.5, 0.5]]])
+
+
+def packed(counts, seed=0):
+    rows = torch.randn(2, sum(counts), 3, 4, generator=torch.Generator().manual_seed(seed)) * 2
+    return *rows, Spans.of(Tokens(torch.empty(sum(counts), 0), offsets_of(torch.tensor(counts))))
+
+
+def test_two_layers_by_hand():
+    """λ = 0.9: the last layer's class row is [.28, .72, 0]; the first layer hands .28 of it on as [.55, .225, .225]."""
+    row = class_row([FIRST, SECOND], 0.1, 0.9)
+    torch.testing.assert_close(row, torch.tensor([[0.154, 0.783, 0.063]]))
+
+
+def test_the_other_side_of_the_product_is_another_row():
+    """Layer 1 leftmost: [.55, .225, .225] through the second layer."""
+    row = class_row([SECOND, FIRST], 0.1, 0.9)
+    torch.testing.assert_close(row, torch.tensor([[0.55 * 0.28 + 0.225 * 0.09, 0.55 * 0.72 + 0.225 * (0.19 + 0.45),
+                                                   0.225 * (0.72 + 0.55)]]))
+
+
+def test_the_row_is_that_of_the_dense_product_and_never_overflows():
+    maps = [torch.rand(2, 6, 6, generator=torch.Generator().manual_seed(layer)) for layer in range(5)]
+    product = torch.eye(6)
+    for layer in maps:
+        product = (0.1 * torch.eye(6) + 0.9 * layer) @ product
+    expected = product[:, 0] / product[:, 0].sum(1, keepdim=True)
+    torch.testing.assert_close(class_row(maps, 0.1, 0.9), expected)
+    assert class_row([torch.full((1, 6, 6), 1e6)] * 40, 0.1, 0.9).isfinite().all()
+
+
+@pytest.mark.parametrize("merge", ["max", "mean"])
+@pytest.mark.parametrize("counts", [[4, 4], [5, 2, 7]])
+@pytest.mark.parametrize("way", [heads._looped, heads._padded, merge_heads])
+def test_every_way_is_the_formula(way, counts, merge):
+    query, key, spans = packed(counts)
+    got = way(query, key, spans, merge)
+    assert got.shape == (len(counts), max(counts), max(counts))
+    for answer, maps, count in zip(got, attention_maps(query, key, spans), counts, strict=True):
+        expected = maps.amax(0) if merge == "max" else maps.mean(0)
+        torch.testing.assert_close(answer[:count, :count], expected)
+        assert not answer[:count, count:].any()
+
+
+def test_values_leave_the_class_token_out():
+    _, _, spans = packed([3, 2])
+    assert token_values(torch.tensor([[9.0, 1, 2], [9, 3, 0]]), spans).tolist() == [1, 2, 3]

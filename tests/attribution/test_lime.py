@@ -1,0 +1,77 @@
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import spit
+from spit.attribution import Lime
+from spit.attribution.lime import Ridge, similarity, slic_regions
+from spit.errors import MissingExtra
+
+QUICK = Lime(samples=40, regions=9)
+
+
+class Linear(torch.nn.Module):
+    """Its probability of class 1 grows with the brightness of the upper left quarter, and nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        self.training = False
+
+    def forward(self, images):
+        light = images[:, :, :20, :20].float().mean((1, 2, 3))
+        return torch.stack([torch.zeros_like(light), light], dim=1)
+
+
+def test_it_finds_what_the_answer_rests_on():
+    image = torch.zeros(3, 40, 40)
+    image[:, :20, :20] = 1
+    [values] = Lime(samples=200, regions=16)(Linear(), image[None], torch.tensor([1]))
+    assert values[2:18, 2:18].min() > 10 * values[22:, 22:].abs().max()
+    [against] = Lime(samples=200, regions=16)(Linear(), image[None], torch.tensor([0]))
+    torch.testing.assert_close(against, -values)
+
+
+def test_regions_share_a_value_and_masks_are_the_images_own(small, images):
+    model = small()
+    values = spit.explain(model, images, QUICK)
+    labels = slic_regions(images[0], 9)
+    for region in range(int(labels.max()) + 1):
+        assert len(values[0][labels == region].unique()) == 1
+    assert torch.equal(values, spit.explain(model, images, QUICK))
+    assert torch.equal(QUICK.masks(images[0], 9), QUICK.masks(images[0].float() / 255, 9))
+    assert not torch.equal(QUICK.masks(images[0], 9), QUICK.masks(images[1], 9))
+    assert not torch.equal(QUICK.masks(images[0], 9), Lime(samples=40, seed=1).masks(images[0], 9))
+
+
+def test_regions_are_omitted_with_chance_p(images):
+    masks = Lime(samples=2000).masks(images[0], 64)
+    omitted = 1 - masks.mean(1)
+    assert abs(omitted.mean() - 0.2) < 0.01
+    assert omitted.std() > 0.06  # p is drawn anew for each sample: more spread than .05 of one p
+
+
+def test_ridge_is_weighted_least_squares():
+    random = np.random.default_rng(0)
+    x, y, w = random.random((30, 4)), random.random(30), random.random(30)
+    ridge = Ridge(0.5)
+    ridge.fit([tuple(torch.from_numpy(part) for part in (x, y, w))])
+    design = np.hstack([x, np.ones((30, 1))]) * np.sqrt(w)[:, None]
+    rows = np.vstack([design, np.sqrt(0.5) * np.eye(5)[:4]])
+    expected = np.linalg.lstsq(rows, np.concatenate([y * np.sqrt(w), np.zeros(4)]), rcond=None)[0][:4]
+    np.testing.assert_allclose(ridge.representation().numpy(), expected, rtol=1e-5)
+
+
+def test_the_kernel():
+    weights = similarity(None, None, torch.tensor([[1.0, 1, 1, 1], [1, 0, 0, 0]]))
+    torch.testing.assert_close(weights, torch.tensor([1, -2]).float().clamp(max=0).exp())
+
+
+def test_errors(small, images, monkeypatch):
+    for options, message in (({"samples": 0}, "samples of at least 1"), ({"least": 0.5}, "least ≤ most")):
+        with pytest.raises(ValueError, match=message):
+            Lime(**options)
+    monkeypatch.setitem(sys.modules, "captum.attr", None)
+    with pytest.raises(MissingExtra, match=r"LIME needs captum; .*\[explain\]"):
+        spit.explain(small(), images, "lime")

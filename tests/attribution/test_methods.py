@@ -1,0 +1,83 @@
+import pytest
+import torch
+
+import spit
+from spit.attribution import METHODS, Lime, PrototypeProjection, choose_methods, create_method, fit_prototypes
+from spit.errors import WeightsError
+
+
+def method(name, model, images):
+    """A method that is ready, and quick."""
+    if name == "lime":
+        return Lime(samples=8, regions=6)
+    return PrototypeProjection(fit_prototypes(model, images)) if name == "prototype" else name
+
+
+@pytest.mark.parametrize("tokenizer", ["patch", "voronoi", "superpixel"])
+@pytest.mark.parametrize("name", METHODS)
+def test_an_image_is_explained_alone_as_in_any_batch(small, images, name, tokenizer):
+    model = small(tokenizer)
+    before, chosen = images.clone(), method(name, model, images)
+    together = spit.explain(model, images, chosen)
+    assert together.shape == (3, 40, 40)
+    assert torch.equal(images, before)
+    for image, expected in zip(images, together, strict=True):
+        torch.testing.assert_close(spit.explain(model, image, chosen)[0], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_images_of_different_sizes(small, images, name):
+    model = small()
+    mixed, chosen = [images[0], images[1, :, :24], images[2, :, :24]], method(name, model, images)
+    got = spit.explain(model, mixed, chosen, target=[0, 1, 2])
+    assert [tuple(values.shape) for values in got] == [(40, 40), (24, 40), (24, 40)]
+    for image, values, label in zip(mixed, got, (0, 1, 2), strict=True):
+        torch.testing.assert_close(values, spit.explain(model, image, chosen, label)[0], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "lime"])
+def test_every_pixel_has_the_value_of_its_token(small, images, name):
+    model = small()
+    [values] = spit.explain(model, images[0], method(name, model, images))
+    labels = model.tokenizer(images[:1]).labels[0]
+    for region in range(int(labels.max()) + 1):
+        assert len(values[labels == region].unique()) == 1
+
+
+@pytest.mark.parametrize(("name", "depends"), [("flow", False), ("rollout", False), ("random", False),
+                                               ("prototype", True), ("lime", True), ("relevance", True)])
+def test_which_methods_are_of_a_class(small, images, name, depends):
+    model = small()
+    chosen = method(name, model, images)
+    first, second = (spit.explain(model, images, chosen, target) for target in (0, 3))
+    assert torch.equal(first, second) != depends
+
+
+def test_what_cannot_be_explained(small, images):
+    model = small()
+    for arguments, error, message in (
+        ({"method": "flwo"}, ValueError, "did you mean 'flow'"),
+        ({"method": 3}, TypeError, "by name"),
+        ({"target": 5}, ValueError, "from 0 to 4, got 5"),
+        ({"target": [0, 1]}, ValueError, "each of 3 images"),
+        ({"target": 0.5}, TypeError, "an integer"),
+        ({"method": "prototype"}, WeightsError, "fit_prototypes"),
+    ):
+        with pytest.raises(error, match=message):
+            spit.explain(model, images, **arguments)
+    with pytest.raises(TypeError, match="tensor"):
+        spit.explain(model, "cat.png")
+    model.train()
+    with pytest.raises(ValueError, match=r"model\.eval\(\)"):
+        spit.explain(model, images)
+
+
+def test_methods_for_a_model(small, images, tmp_path):
+    model = small()
+    assert [made.name for made in choose_methods(model)] == ["flow", "lime"]
+    file = fit_prototypes(model, images).save(tmp_path / "own.safetensors")
+    assert [made.name for made in choose_methods(model, prototypes=[file])] == ["flow", "prototype", "lime"]
+    assert [made.name for made in choose_methods(model, ["random", "random"])] == ["random"]
+    with pytest.raises(WeightsError, match="no prototypes"):
+        choose_methods(model, ["prototype"])
+    assert all(create_method(name).name == name for name in METHODS)

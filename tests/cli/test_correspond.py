@@ -1,0 +1,49 @@
+"""``spit correspond``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+import spit as library
+from spit.config import ModelConfig
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    return library.save_model(SpitModel(ModelConfig(
+        tokenizer_options={"levels": 2}, resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2,
+        layer_scale=None, num_classes=2)), tmp_path / "tiny")
+
+
+def test_the_grid(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    paths = [photo(tmp_path / f"{name}.png", seed=seed) for seed, name in enumerate("abc")]
+    target = tmp_path / "deep" / "grid.png"
+    result = spit("correspond", *paths, "-o", target, "--weights", model, "--json")
+    assert result.code == 0, result.err
+    assert result.json == {"picture": str(target), "images": [str(path) for path in paths], "temperature": 0.01}
+    with Image.open(target) as picture:
+        assert picture.width > 3 * 360
+        assert picture.height > 4 * 300  # the images, and a row for each source
+    first = target.read_bytes()
+    assert "The picture is" in spit("correspond", *paths, "-o", target, "--weights", model).out
+    assert target.read_bytes() == first
+
+
+def test_refusals(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    a, b = (photo(tmp_path / f"{name}.png", seed=seed) for seed, name in enumerate("ab"))
+    weights = ("--weights", model)
+    assert "2 to 12 images, got 1" in spit("correspond", a, *weights).error
+    assert "a .png file" in spit("correspond", a, b, "-o", tmp_path / "grid.jpg", *weights).error
+    assert "above 0" in spit("correspond", a, b, "--temperature", 0, *weights).error
+    before = a.read_bytes()
+    assert "would be overwritten" in spit("correspond", a, b, "-o", a, *weights).error
+    assert a.read_bytes() == before
+    assert "nowhere" in spit("correspond", a, tmp_path / "nowhere.png", *weights).error

@@ -1,0 +1,68 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import spit as library
+from spit.attribution import fit_prototypes
+from spit.config import ModelConfig
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def data(photo: Callable[..., Path], tmp_path: Path) -> Path:
+    for index in range(3):
+        photo(tmp_path / "data" / "below" / f"{index}.png", seed=index)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    return library.save_model(SpitModel(ModelConfig(
+        resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2, layer_scale=None,
+        num_classes=4)), tmp_path / "tiny")
+
+
+def test_table_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
+                                  names: Callable[[Path], list[str]]) -> None:
+    own = library.load_model(model).eval()
+    file = fit_prototypes(own, data, size=32).save(tmp_path / "own.safetensors")
+    base = ("evaluate", "faithfulness", "--data", data, "--model", model, "--size", 32, "--batch", 2, "-o",
+            tmp_path / "out")
+    arguments = (*base, "--prototypes", file, "--samples", 8,
+                 *(f"--method={name}" for name in ("flow", "lime", "prototype", "random")))
+    result = spit(*arguments, "--json")
+    assert result.code == 0, result.err
+    rows = result.json["rows"]
+    assert [row["method"] for row in rows] == ["flow", "lime", "prototype", "random"]
+    assert rows[0]["comprehensiveness"]["images"] == 3
+    assert rows[0]["paper"] == [0.259, 0.558]
+    assert set(rows[0]["tests"]["comprehensiveness > lime"]) == {"t", "freedom", "p"}
+    assert result.json["occlusion"] == "the image's mean colour"
+    assert names(tmp_path / "out") == ["curves.png", "images.jsonl", "results.json", "results.md"]
+    assert "flow against lime" in (tmp_path / "out/results.md").read_text()
+    assert json.loads((tmp_path / "out/results.json").read_text()) == result.json
+    again = spit(*arguments)
+    assert "Faithfulness of attributions" in again.out
+    assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 12
+
+
+def test_limit_curves_and_no_output(spit: Run, data: Path, model: Path) -> None:
+    document = spit("evaluate", "faithfulness", "--data", data, "--model", model, "--size", 32, "--limit", 2,
+                    "--curves", "--method", "flow", "--json").json
+    assert document["images"] == 2
+    assert len(document["rows"][0]["shares"]) == 13
+
+
+def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
+    base = ("evaluate", "faithfulness", "--data", data, "--model", model)
+    assert "did you mean 'rollout'" in spit(*base, "--method", "rolout").error
+    assert "fit_prototypes" in spit(*base, "--method", "prototype").error
+    assert "nowhere" in spit("evaluate", "faithfulness", "--data", tmp_path / "nowhere", "--model", model).error
+    assert "no such" in spit(*base, "--method", "prototype", "--prototypes", tmp_path / "no such.safetensors").error

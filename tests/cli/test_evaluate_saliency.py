@@ -1,0 +1,80 @@
+"""``spit evaluate saliency``."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import spit as library
+from spit.config import ModelConfig
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def data(photo: Callable[..., Path], tmp_path: Path) -> Path:
+    for index in range(4):
+        photo(tmp_path / "data" / "images" / f"{index}.png", seed=index)
+        (tmp_path / "data" / "masks").mkdir(exist_ok=True)
+        Image.fromarray(np.kron(np.eye(2), np.ones((20, 24))).astype(np.uint8) * 255).save(
+            tmp_path / "data" / "masks" / f"{index}.png")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    return library.save_model(SpitModel(ModelConfig(
+        tokenizer_options={"levels": 2}, resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2,
+        layer_scale=None, num_classes=2)), tmp_path / "tiny")
+
+
+def test_rows_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
+                                 names: Callable[[Path], list[str]]) -> None:
+    base = ("evaluate", "saliency", "--data", data, "--model", model, "--baseline", model, "-o", tmp_path / "out")
+    first = spit(*base, "--json")
+    assert first.code == 0, first.err
+    rows = first.json["rows"]
+    assert [(row["model"], row["tokenizer"], row["cut"]["features"]) for row in rows] == [
+        ("tiny", "superpixel", "tokens"), ("tiny (baseline)", "patch", "keys"), ("tiny (baseline)", "patch", "tokens")]
+    assert rows[1]["cut"]["tau"] == 0.2
+    pages = ["page_1_tiny_tokens.png", "page_2_tiny_keys.png", "page_3_tiny_tokens.png"]
+    assert names(tmp_path / "out") == ["images.jsonl", *pages, "results.json", "results.md"]
+    assert json.loads((tmp_path / "out/results.json").read_text()) == first.json
+    lines = (tmp_path / "out/images.jsonl").read_text()
+    assert len(lines.splitlines()) == 12
+    again = spit(*base)
+    assert "Unsupervised saliency: 4 images of" in again.out
+    assert (tmp_path / "out/images.jsonl").read_text() == lines
+
+
+def test_which_images_and_tokens(spit: Run, data: Path, model: Path) -> None:
+    base = ("evaluate", "saliency", "--data", data, "--model", model, "--json")
+    assert list(spit(*base, "--first", 2).json["rows"][0]["scores"]) == ["0", "1"]
+    assert list(spit(*base, "--limit", 2).json["rows"][0]["scores"]) == ["0", "2"]
+    coarse, fine = (spit(*base, "--first", 1, "--levels", levels, "--cut-on", "keys").json["rows"][0]["tokens"]
+                    for levels in (3, 1))
+    assert fine > 2 * coarse
+
+
+def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
+    def error(*arguments: object) -> str:
+        return spit("evaluate", "saliency", *arguments).error
+
+    both = ("--data", data, "--model", model)
+    assert "--model" in error("--data", data)
+    assert "nowhere: expected a folder" in error("--data", tmp_path / "nowhere", "--model", model)
+    assert "pairs of folders" in error("--data", data / "images", "--model", model)
+    assert "go together" in error(*both, "--masks", "masks")
+    assert "from -1 to 1" in error(*both, "--tau", 3)
+    assert "from -1 to 0, got 4" in error(*both, "--layer", 4)
+    (tmp_path / "file").write_text("")
+    assert "got the file" in error(*both, "-o", tmp_path / "file")
+    (data / "masks" / "3.png").unlink()
+    assert "3.png: expected its mask" in error(*both)

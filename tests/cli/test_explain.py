@@ -1,0 +1,105 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import spit as library
+from spit.attribution import fit_prototypes
+from spit.config import ModelConfig
+from spit.data.crops import central_square
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+SHARED = Path(__file__).parents[3] / "shared"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    config = ModelConfig(tokenizer_options={"levels": 3}, resolution=4, position_bins=4, gradients=False, width=32,
+                         depth=2, heads=2, num_classes=7)
+    model = SpitModel(config)
+    torch.nn.init.normal_(model.head.linear.weight)
+    return library.save_model(model, tmp_path / "model")
+
+
+def test_everything_about_an_image(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                                   names: Callable[[Path], list[str]]) -> None:
+    path, out = photo(tmp_path / "cat.png"), tmp_path / "out"
+    own = library.load_model(folder).eval()
+    square = central_square(library.load_image(path), 32)
+    file = fit_prototypes(own, square[None]).save(tmp_path / "own.safetensors")
+    arguments = ("explain", path, "--weights", folder, "--image-size", 32, "--samples", 8, "-o", out)
+    result = spit(*arguments, "--prototypes", file, "--top", 3, "--json")
+    assert result.code == 0, result.err
+    assert names(out) == ["cat.explain.json", "cat.explain.png", "cat.flow.npy", "cat.lime.npy", "cat.occlusion.png",
+                          "cat.prototype.npy"]
+    [document] = result.json["images"]
+    assert json.loads((out / "cat.explain.json").read_text()) == document
+    [about] = document["models"]
+    assert len(about["top"]) == 3
+    assert about["target"] == about["top"][0]
+    flow = np.load(out / about["maps"]["flow"], allow_pickle=False)
+    assert flow.dtype == np.float32
+    np.testing.assert_allclose(flow, library.explain(own, square, "flow")[0].numpy(), rtol=1e-5)
+    with Image.open(out / "cat.explain.png") as panel:
+        assert panel.width > 5 * 360
+
+
+def test_targets_models_and_tokenizers(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                                       names: Callable[[Path], list[str]]) -> None:
+    path, out = photo(tmp_path / "cat.png"), tmp_path / "out"
+    other = library.save_model(library.load_model(folder), tmp_path / "other")
+    result = spit("explain", path, "--weights", folder, "--weights", other, "--tokenizer", "patch", "--patch-size", 8,
+                  "--method", "relevance", "--target", 4, "--image-size", 32, "-o", out, "--json")
+    assert [part["target"]["index"] for part in result.json["images"][0]["models"]] == [4, 4]
+    assert [part["tokens"] for part in result.json["images"][0]["models"]] == [16, 16]
+    assert "cat.model.relevance.npy" in names(out)
+    assert "cat.other.relevance.npy" in names(out)
+
+
+def test_in_words_and_in_folders(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    photo(tmp_path / "in/a.png")
+    photo(tmp_path / "in/below/b.png", seed=1)
+    (tmp_path / "in/bad.png").write_text("no image")
+    result = spit("explain", tmp_path / "in", "--weights", folder, "--method", "flow", "--image-size", 32, "-o",
+                  tmp_path / "out")
+    assert result.code == 2
+    assert "explained is class " in result.out
+    assert "1 of 3 images failed" in result.err
+    assert (tmp_path / "out/below/b.explain.png").is_file()
+
+
+def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                               monkeypatch: pytest.MonkeyPatch) -> None:
+    path = photo(tmp_path / "cat.png")
+    monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
+    base = ("explain", path, "--weights", folder, "-o", tmp_path / "out")
+    for arguments, told in (
+        (("--method", "flwo"), "did you mean 'flow'"),
+        (("--target", "7"), "from 0 to 6"),
+        (("--target", "clas 3"), "did you mean 'class 3'"),
+        (("--method", "prototype"), "fit_prototypes"),
+        (("--weights", folder), "one name twice"),
+        (("--tokenizer", "cubes"), "cubes"),
+    ):
+        assert told in spit(*base, *arguments).error, arguments
+    assert "no trained weights of spit_tiny_16" in spit("explain", path).error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
+    skimage = pytest.importorskip("skimage")
+    cat = Path(skimage.__file__).parent / "data" / "chelsea.png"
+    base = ("explain", cat, "--weights", SHARED / "weights" / "deit_tiny_patch16_224.safetensors", "--method", "flow",
+            "-o", tmp_path)
+    [part] = spit(*base, "--target", "Tabby", "--json").json["images"][0]["models"]
+    assert part["target"]["index"] == 281
+    assert "classes 134 and 517" in spit(*base, "--target", "crane").error

@@ -1,0 +1,96 @@
+"""``spit segment``: files, going on, refusals."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import spit as library
+from spit.config import ModelConfig
+from spit.model import SpitModel
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    return library.save_model(SpitModel(ModelConfig(
+        tokenizer_options={"levels": 2}, resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2,
+        layer_scale=None, num_classes=0)), tmp_path / "tiny")
+
+
+def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
+               names: Callable[[Path], list[str]]) -> None:
+    path = photo(tmp_path / "a.png")
+    result = spit("segment", path, "-o", tmp_path / "out", "--weights", model, "--json")
+    assert result.code == 0, result.err
+    kinds = ("cutout.png", "json", "mask.png", "overlay.png", "saliency.png")
+    assert names(tmp_path / "out") == [f"a.{kind}" for kind in kinds]
+    [document] = result.json["images"]
+    assert json.loads((tmp_path / "out/a.json").read_text()) == document
+    image = library.load_image(path)
+    found = library.segment(library.load_model(model), image)
+    mask = found.mask[0].numpy()
+    assert document["foreground"] == pytest.approx(mask.mean(), abs=1e-6)
+    assert np.array_equal(np.array(Image.open(tmp_path / "out/a.mask.png")) == 255, mask)
+    cutout = np.array(Image.open(tmp_path / "out/a.cutout.png"))
+    assert np.array_equal(cutout[:, :, 3] == 255, mask)
+    assert np.array_equal(cutout[:, :, :3], image.permute(1, 2, 0).numpy())
+    overlay = np.array(Image.open(tmp_path / "out/a.overlay.png"))
+    assert np.array_equal(overlay[mask], image.permute(1, 2, 0).numpy()[mask])
+    soft = np.array(Image.open(tmp_path / "out/a.saliency.png"))
+    assert np.abs(soft / 255 - found.saliency[0].numpy()).max() <= 0.5 / 255 + 1e-6
+
+
+def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
+                          names: Callable[[Path], list[str]]) -> None:
+    for index in range(2):
+        photo(tmp_path / "in" / "deep" / f"{index}.png", seed=index)
+    base = ("segment", tmp_path / "in", "-o", tmp_path / "out", "--weights", model)
+    first = spit(*base, "--json")
+    assert len(names(tmp_path / "out" / "deep")) == 10
+    for file in ("0.mask.png", "1.mask.png"):
+        (tmp_path / "out/deep" / file).write_bytes(b"mine")
+    (tmp_path / "out/deep/1.overlay.png").unlink()  # this one is not whole, so it is done again
+    assert spit(*base, "--json").json == first.json
+    assert (tmp_path / "out/deep/0.mask.png").read_bytes() == b"mine"
+    assert (tmp_path / "out/deep/1.mask.png").read_bytes() != b"mine"
+    spit(*base, "--tau", 0.5)  # another cut: all anew
+    assert (tmp_path / "out/deep/0.mask.png").read_bytes() != b"mine"
+    assert "foreground" in spit(*base, "--again", "--foreground", "largest", "--cut-on", "keys", "--size", 24,
+                                "--filter", "guided", "--levels", 3).out
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    (["--tau", 2], "from -1 to 1"),
+    (["--cut-on", "values"], "tokens, keys"),
+    (["--foreground", "center"], "class_token, largest, border"),
+    (["--layer", 7], "from -1 to 0, got 7"),
+    (["--filter", "crf"], "guided"),
+    (["--device", "gpu"], "cpu, cuda or auto"),
+    (["--patch-size", 8], "belongs to --tokenizer patch"),
+])
+def test_refusals_write_nothing(options: list[object], told: str, spit: Run, photo: Callable[..., Path], model: Path,
+                                tmp_path: Path) -> None:
+    path = photo(tmp_path / "a.png")
+    assert told in spit("segment", path, "-o", tmp_path / "out", "--weights", model, *options).error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_image_among_others(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    photo(tmp_path / "in" / "a.png")
+    (tmp_path / "in" / "b.png").write_text("no image")
+    result = spit("segment", tmp_path / "in", "-o", tmp_path / "out", "--weights", model, "--json")
+    assert (result.code, len(result.json["images"]), len(result.json["failed"])) == (2, 1, 1)
+
+
+def test_help(spit: Run) -> None:
+    text = spit("segment", "--help").out
+    for option in ("--tau", "--cut-on", "--foreground", "--device", "--json"):
+        assert option in text

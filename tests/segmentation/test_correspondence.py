@@ -1,0 +1,84 @@
+"""spit.correspond: the attention and the colours by hand, shapes, batches, errors."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import spit
+from spit.model import SpitModel
+from spit.segmentation.correspondence import all_pairs, mix, pseudo_colors
+from spit.segmentation.cut import Cut
+
+Scene = Callable[..., Tensor]
+
+
+def test_each_target_token_mixes_the_source_s_colours() -> None:
+    """Two source tokens e₁, e₂ and a target token between: at temperature 1 weights e^.6 : e^.8."""
+    source = torch.eye(2, dtype=torch.float64)
+    target = torch.tensor([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    colors = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=torch.float64)
+    share = 1 / (1 + torch.tensor(0.2).double().exp())
+    torch.testing.assert_close(mix(source, target, colors, 1.0)[0], torch.stack([share, 1 - share, share * 0]))
+    torch.testing.assert_close(mix(source, target[1:], colors), colors)  # at 0.01 the like one takes all
+
+
+def test_components_are_ordered_signed_and_cut() -> None:
+    """Points on three axes: 2, 1 and 0.5 apart; the last two tokens are background."""
+    axes = torch.diag(torch.tensor([2.0, 1.0, 0.5, 0.0], dtype=torch.float64))
+    tokens = torch.cat([axes, -axes])
+    side = torch.tensor([True] * 6 + [False] * 2)
+    colors = pseudo_colors(tokens, side)
+    assert colors[0, 0] == 1  # the loading of the largest magnitude is positive
+    assert colors[4, 0] == 0
+    torch.testing.assert_close(colors[:6, 1], torch.tensor([0.5, 1, 0.5, 0.5, 0.5, 0], dtype=torch.float64))
+    assert not colors[6:].any()
+    assert torch.equal(pseudo_colors(tokens, side), colors)
+    assert not pseudo_colors(tokens, torch.zeros(8, dtype=torch.bool)).any()
+
+
+def test_one_token_and_few_columns() -> None:
+    assert pseudo_colors(torch.ones(1, 5, dtype=torch.float64), torch.tensor([True])).tolist() == [[0.5, 0.5, 0.5]]
+    two = pseudo_colors(torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64), torch.tensor([True, True]))
+    assert two.shape == (2, 3)
+
+
+def test_shapes_and_an_image_to_itself(model: SpitModel, scene: Scene) -> None:
+    source, other = scene(40, 48, 0), scene(30, 36, 1)
+    found = spit.correspond(model, source, [source, other])
+    assert found.source.shape == (40, 48, 3)
+    assert [tuple(target.shape) for target in found.targets] == [(40, 48, 3), (30, 36, 3)]
+    assert found.source.dtype == torch.float32
+    for colors in (found.source, *found.targets):
+        assert 0 <= float(colors.min()) <= float(colors.max()) <= 1 + 1e-6
+    batch = spit.correspond(model, source, torch.stack([source, source]))
+    assert isinstance(batch.targets, Tensor)
+    assert batch.targets.shape == (2, 40, 48, 3)
+
+
+def test_a_target_s_answer_is_its_own(model: SpitModel, scene: Scene) -> None:
+    images = [scene(30, 36, seed) for seed in range(3)]
+    together = spit.correspond(model, images[0], images[1:])
+    for index in (0, 1):
+        alone = spit.correspond(model, images[0], images[index + 1])
+        assert torch.equal(together.targets[index], alone.targets[0])
+
+
+def test_all_pairs_are_the_single_ones(model: SpitModel, scene: Scene) -> None:
+    images = [scene(30, 36, 0), scene(25, 40, 1)]
+    grid = all_pairs(model, images, Cut())
+    for m, source in enumerate(images):
+        single = spit.correspond(model, source, images)
+        assert torch.equal(grid[m][m], single.source)
+        assert torch.equal(grid[m][1 - m], single.targets[1 - m])
+
+
+def test_refusals(model: SpitModel, scene: Scene) -> None:
+    image = scene()
+    with pytest.raises(ValueError, match="one source image, got 2"):
+        spit.correspond(model, torch.stack([image, image]), image)
+    with pytest.raises(ValueError, match="temperature above 0"):
+        spit.correspond(model, image, image, temperature=0)
+    with pytest.raises(ValueError, match="from -3 to 2"):
+        spit.correspond(model, image, image, layer=9)

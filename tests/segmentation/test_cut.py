@@ -1,0 +1,31 @@
+import pytest
+
+from spit.segmentation import Cut
+
+
+def test_the_paper_s_are_the_defaults() -> None:
+    assert Cut() == Cut(tau=1 / 3, features="tokens", layer=-1, foreground="class_token", size=None, refine=None)
+    assert Cut(layer=-2).layer_of(12) == 10
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"tau": 1.5}, "from -1 to 1, got 1.5"),
+    ({"features": "key"}, "did you mean 'keys'"),
+    ({"foreground": "larger"}, "did you mean 'largest'"),
+    ({"refine": "crf"}, "refine among guided"),
+    ({"size": 0}, "at least 1 pixel"),
+])
+def test_values_out_of_range(options: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Cut(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"tau": "0.2"}, {"tau": True}, {"layer": None}, {"layer": 1.0}, {"size": 2.5}])
+def test_wrong_types(options: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="expected"):
+        Cut(**options)  # type: ignore[arg-type]
+
+
+def test_a_layer_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="from -3 to 2, got 3"):
+        Cut(layer=3).layer_of(3)

@@ -1,0 +1,74 @@
+"""The cut on graphs that can be worked out by hand."""
+
+import pytest
+import torch
+
+from spit.segmentation.normalized_cut import WEAK, _fiedler, normalized_cut, standardize
+from spit.tokens import Tokens, offsets_of
+
+
+def cliques(*sizes: int) -> Tokens:
+    """Tokens of one image, all alike within a clique and orthogonal between them."""
+    rows = torch.eye(len(sizes)).repeat_interleave(torch.tensor(sizes), dim=0)
+    return Tokens(rows, torch.tensor([0, sum(sizes)]))
+
+
+@pytest.mark.parametrize(("small", "large"), [(1, 2), (2, 3), (4, 12)])
+def test_two_cliques(small: int, large: int) -> None:
+    """x is constant on each; D-orthogonal to 1, so a d_a x_a = −b d_b x_b; standardised √(b/a) and −√(a/b)."""
+    tokens = cliques(large, small)
+    vector = normalized_cut(tokens)
+    inside, outside = vector[large:], vector[:large]
+    assert (inside > 0).all()  # the smaller clique has the larger entries: TokenCut's foreground
+    torch.testing.assert_close(inside, inside[:1].expand(small))
+    degrees = small + WEAK * large, large + WEAK * small
+    assert float(small * degrees[0] * inside[0]) == pytest.approx(-float(large * degrees[1] * outside[0]), rel=1e-6)
+    values = standardize(vector, tokens.offsets)
+    torch.testing.assert_close(values[large:], torch.full((small,), (large / small) ** 0.5, dtype=torch.float64))
+    torch.testing.assert_close(values[:large], torch.full((large,), -((small / large) ** 0.5), dtype=torch.float64))
+
+
+def test_the_threshold_decides_who_is_joined() -> None:
+    rows = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.0, 1.0]])  # cosines .8, .6, 0; .96 in the middle
+    tokens = Tokens(rows, torch.tensor([0, 4]))
+    path = normalized_cut(tokens, tau=0.7)  # a path of four: antisymmetric
+    torch.testing.assert_close(path, -path.flip(0))
+    assert not normalized_cut(tokens, tau=-0.5).any()  # all joined: nothing to cut
+
+
+def test_equals_the_generalised_problem() -> None:
+    tokens = Tokens(torch.randn(40, 6, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 40]))
+    vector = normalized_cut(tokens, tau=0.3)
+    unit = torch.nn.functional.normalize(tokens.values.double(), dim=1)
+    weights = torch.where(unit @ unit.T > 0.3, 1.0, WEAK).double()
+    degree = weights.sum(1)
+    ratio = ((torch.diag(degree) - weights) @ vector) / (degree * vector)
+    torch.testing.assert_close(ratio, ratio[:1].expand(40), rtol=1e-4, atol=1e-7)
+    values = torch.linalg.eigvalsh(torch.eye(40) - weights / degree.sqrt() / degree.sqrt()[:, None])
+    assert float(ratio[0]) == pytest.approx(float(values[1]), abs=1e-7)
+    assert vector[vector.abs().argmax()] > 0
+
+
+def test_an_image_is_cut_as_if_alone() -> None:
+    generator = torch.Generator().manual_seed(2)
+    images = [torch.randn(count, 8, generator=generator) for count in (30, 1, 77, 2)]
+    packed = Tokens(torch.cat(images), offsets_of(torch.tensor([30, 1, 77, 2])))
+    alone = [normalized_cut(Tokens(image, torch.tensor([0, len(image)]))) for image in images]
+    assert torch.equal(normalized_cut(packed), torch.cat(alone))
+
+
+def test_padding_as_a_gpu_has_it_changes_nothing_that_shows() -> None:
+    generator = torch.Generator().manual_seed(3)
+    images = [torch.randn(count, 8, generator=generator, dtype=torch.float64) for count in (30, 77, 2)]
+    padded = torch.nn.utils.rnn.pad_sequence(images, batch_first=True)
+    real = torch.arange(77) < torch.tensor([30, 77, 2])[:, None]
+    for vector, image in zip(_fiedler(padded, real, 1 / 3), images, strict=True):
+        alone = normalized_cut(Tokens(image, torch.tensor([0, len(image)])))
+        torch.testing.assert_close(vector[: len(image)], alone, rtol=0, atol=1e-9)
+        assert not vector[len(image) :].any()
+
+
+def test_values_that_are_all_the_same_standardise_to_zero() -> None:
+    offsets = torch.tensor([0, 1, 4])
+    values = standardize(torch.tensor([3.0, 0.1, 0.1, 0.1], dtype=torch.float64), offsets)
+    assert values.tolist() == [0, 0, 0, 0]

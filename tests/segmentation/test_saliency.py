@@ -1,0 +1,89 @@
+"""spit.segment: shapes, batches, sizes, options, errors."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import spit
+from spit.model import SpitModel
+
+Scene = Callable[..., Tensor]
+
+
+def test_a_disc_is_found(model: SpitModel, scene: Scene) -> None:
+    """Even random weights keep colours apart."""
+    image = scene()
+    found = spit.segment(model, image, foreground="border", tau=0.5)
+    y, x = torch.meshgrid(torch.arange(40), torch.arange(48), indexing="ij")
+    disc = (y - 20) ** 2 + (x - 24) ** 2 < 13**2
+    mask = found.mask[0]
+    assert float((mask & disc).sum() / (mask | disc).sum()) > 0.8
+
+
+def test_shapes_and_meaning(model: SpitModel, scene: Scene) -> None:
+    images = torch.stack([scene(seed=seed) for seed in range(3)])
+    before = images.clone()
+    found = spit.segment(model, images)
+    assert torch.equal(images, before)
+    assert found.saliency.shape == found.mask.shape == (3, 40, 48)
+    assert (found.saliency.dtype, found.mask.dtype, len(found)) == (torch.float32, torch.bool, 3)
+    assert 0 <= float(found.saliency.min()) <= float(found.saliency.max()) <= 1
+    assert torch.equal(found.mask, found.saliency > 0.5)
+    assert torch.equal(found.mask, found.partition.paint(found.values > 0))
+    for values in torch.split(found.values, found.partition.counts.tolist()):
+        assert float(values.mean()) == pytest.approx(0, abs=1e-5)
+        assert float(values.std(correction=0)) == pytest.approx(1, abs=1e-5)
+    assert "foreground [" in repr(found)
+
+
+@pytest.mark.parametrize("options", [{}, {"features": "keys"}, {"layer": 0, "foreground": "largest"},
+                                     {"size": 24, "refine": "guided"}])
+def test_an_image_s_answer_is_its_own(options: dict[str, object], model: SpitModel, scene: Scene) -> None:
+    images = [scene(40, 48, 0), scene(40, 48, 1), scene(33, 60, 2)]
+    together = spit.segment(model, images, **options)  # type: ignore[arg-type]
+    for index, image in enumerate(images):
+        alone = spit.segment(model, image, **options)  # type: ignore[arg-type]
+        assert torch.equal(together.saliency[index], alone.saliency[0])
+        assert torch.equal(together.mask[index], alone.mask[0])
+    backwards = spit.segment(model, images[::-1], **options)  # type: ignore[arg-type]
+    assert all(torch.equal(a, b) for a, b in zip(backwards.mask, together.mask[::-1], strict=True))
+
+
+def test_sizes_differ(model: SpitModel, scene: Scene) -> None:
+    found = spit.segment(model, [scene(20, 30), scene(31, 17)])
+    assert [tuple(mask.shape) for mask in found.mask] == [(20, 30), (31, 17)]
+    small = spit.segment(model, [scene(20, 30), scene(31, 17)], size=12)
+    assert [tuple(mask.shape) for mask in small.saliency] == [(20, 30), (31, 17)]
+
+
+def test_nothing_to_cut_is_no_foreground(model: SpitModel) -> None:
+    for image in (torch.full((3, 24, 24), 90, dtype=torch.uint8), torch.zeros(3, 1, 1)):
+        found = spit.segment(model, image)
+        assert not found.mask.any()
+        assert (found.saliency == 0.5).all()
+
+
+def test_every_tokenizer(model: SpitModel, scene: Scene) -> None:
+    for name, options in (("patch", {"size": 8}), ("voronoi", {"cells": 20}), ("superpixel", {"levels": 3})):
+        assert spit.segment(model.with_tokenizer(name, **options), scene()).mask.shape == (1, 40, 48)
+
+
+def test_floats_and_bytes_agree(model: SpitModel, scene: Scene) -> None:
+    image = scene()
+    assert torch.equal(spit.segment(model, image).mask, spit.segment(model, image / 255).mask)
+
+
+def test_refusals(model: SpitModel, scene: Scene) -> None:
+    with pytest.raises(TypeError, match="a model of spit"):
+        spit.segment(torch.nn.Linear(3, 3), scene())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="from -3 to 2, got 5"):
+        spit.segment(model, scene(), layer=5)
+    with pytest.raises(ValueError, match="3 channels"):
+        spit.segment(model, torch.zeros(1, 8, 8))
+    with pytest.raises(ValueError, match="features among"):
+        spit.segment(model, scene(), features="values")
+    training = model.with_tokenizer("patch").train()
+    with pytest.raises(ValueError, match=r"model\.eval\(\)"):
+        spit.segment(training, scene())
