@@ -90,7 +90,7 @@ def _choices(subject: Subject, args: argparse.Namespace) -> Iterator[Contender]:
                                     name=f"{subject.name} ({told})"), base)
 
 
-def time_solvers(device: str, repeats: int = 5) -> None:
+def time_solvers(device: str, repeats: int = 15) -> None:
     """Milliseconds for the Fiedler vector of one graph, and a graph's share of a batch of 32."""
     print("| tokens | Lanczos | dense eigh | LOBPCG | Lanczos, share of 32 | agreement |")
     print("|---:|---:|---:|---:|---:|---:|")
