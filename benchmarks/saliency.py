@@ -90,8 +90,9 @@ def _choices(subject: Subject, args: argparse.Namespace) -> Iterator[Contender]:
                                     name=f"{subject.name} ({told})"), base)
 
 
-def time_solvers(device: str, repeats: int = 15) -> None:
-    """Milliseconds for the Fiedler vector of one graph, and a graph's share of a batch of 32."""
+def time_solvers(device: str, repeats: int = 7) -> None:
+    """Milliseconds for the Fiedler vector of one graph, and a graph's share of a batch of 32; one CPU thread."""
+    torch.set_num_threads(1)  # so small a problem gains nothing by more, and loses where cores are shared
     print("| tokens | Lanczos | dense eigh | LOBPCG | Lanczos, share of 32 | agreement |")
     print("|---:|---:|---:|---:|---:|---:|")
     for size in (150, 200, 475, 1000, 2000):
