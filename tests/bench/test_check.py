@@ -21,9 +21,10 @@ def paths(tmp_path: Path) -> list[Path]:
 
 def test_all_images_are_compared_in_all_batches(paths: list[Path]) -> None:
     checks = list(check_labels(paths, torch.device("cpu")))
-    assert [check.batch for check in checks] == [1, 7, 64] * 3
+    assert [check.batch for check in checks] == [1, 7, 64] * 4
     assert {check.tokenizer for check in checks} == {
-        "superpixel", "superpixel, compactness=0.1, max_tokens=196", "voronoi"}
+        "superpixel", "superpixel, compactness=0.1, max_tokens=196", "voronoi",
+        "superpixel, levels=3, max_tokens=600, refine=3, features=saturated, similarity=variance, self_loop=none"}
     assert all(check.same == check.images == 3 for check in checks)
 
 
