@@ -1,5 +1,5 @@
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,9 @@ from spit.training.retrofit import RetrofitRecipe
 from spit.weights import load, save
 from test_interop import vit
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 Run = Callable[..., Any]
 SMALL = ("data.size=32", "data.side=36", "data.workers=0", "optimization.batch=4", "optimization.epochs=1")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -1,24 +1,16 @@
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from spit.weights import load
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 Run = Callable[..., Any]
 RECIPE = Path(__file__).parents[2] / "recipes/smoke.toml"
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_random_tokens_are_drawn_five_times(subject: Make) -> None:
 
 
 def test_reading_ahead_changes_nothing(folder: LabelledFolder) -> None:
-    plain, ahead = (list(answers._batches(folder.images, Setup(32, 2, torch.device(kind)))) for kind in ("cpu", "cuda"))
+    plain, ahead = (list(answers.batches(folder.images, Setup(32, 2, torch.device(kind)))) for kind in ("cpu", "cuda"))
     assert [[image.name for image in images] for images, _ in ahead] == [[image.name for image in images]
                                                                         for images, _ in plain]
     assert all(torch.equal(a[1], b[1]) for a, b in zip(plain, ahead, strict=True))

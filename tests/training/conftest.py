@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from spit.training.recipe import Recipe, read_recipe
@@ -44,12 +43,8 @@ validate = 2
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny tensors on a busy machine: a second thread is what one waits for."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _one_thread(one_thread: None) -> None:
+    """In all of these tests."""
 
 
 @pytest.fixture(scope="session")

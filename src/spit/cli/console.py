@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 Item = TypeVar("Item")
 
@@ -45,6 +53,13 @@ def track(items: Sequence[Item], description: str) -> Iterator[Iterator[Item]]:
     quiet = len(items) < 2 or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
         yield iter(progress.track(items, description=description))
+
+
+def long_bar(console: Console) -> Progress:
+    """A bar with the time that is left, for work of minutes; nothing where the console is no terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+               TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 @contextmanager

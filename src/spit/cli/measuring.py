@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from spit.cli.console import answers, print_json, shown, waiting
+from spit.cli.console import answers, long_bar, print_json, shown, waiting
 from spit.cli.options import AsJson, Device, choose_device
 from spit.cli.outputs import write_files
 
@@ -99,10 +98,7 @@ class Measuring:
 @contextmanager
 def progress_bar() -> "Iterator[Report]":
     """A function that shows what is being done, how much is, and how much there is in all."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-               TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with long_bar(Console(stderr=True)) as bar:
         task = bar.add_task("Starting", total=None)
         yield lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total)
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from spit.cli.console import answers, fail, print_json, shown
+from spit.cli.console import answers, fail, long_bar, print_json, shown
 from spit.cli.options import AsJson, Device, choose_device
 from spit.tokens import plural
 
@@ -87,9 +86,7 @@ class _Bar:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-                   TimeRemainingColumn())
-        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.bar = long_bar(console)
         self.task = self.bar.add_task("Training", total=None)
         self.total = 0
 

@@ -127,7 +127,7 @@ class Examiner:
         known = self._lines.records(case)
         missing = [image for image in folder.images if image.name not in known]
         self._advance(subject.name, len(folder.images) - len(missing))
-        for number, (images, pixels) in enumerate(_batches(missing, self.setup)):
+        for number, (images, pixels) in enumerate(batches(missing, self.setup)):
             if number == 0:  # the first call compiles kernels and warms caches: it is not what a model takes
                 _answers(subject.model, pixels, self.setup, class_tokens)
             answers = _answers(subject.model, pixels, self.setup, class_tokens)
@@ -148,7 +148,7 @@ class Examiner:
         self._progress(doing, self._done, max(self._total, self._done))
 
 
-def _batches(images: Sequence[LabelledImage], setup: Setup) -> Iterator[tuple[Sequence[LabelledImage], Tensor]]:
+def batches(images: Sequence[LabelledImage], setup: Setup) -> Iterator[tuple[Sequence[LabelledImage], Tensor]]:
     """Images with their central squares, ``(B, 3, size, size)`` uint8, batch by batch.
 
     On a GPU two batches are read ahead. On a CPU none is: the model would share its cores with the reading,

@@ -11,7 +11,7 @@ from torch import Tensor
 from spit import __version__
 from spit.attribution import Method, occlude, rank_pixels
 from spit.data.folders import image_paths
-from spit.evaluation.answers import Progress, Setup, Subject, _batches
+from spit.evaluation.answers import Progress, Setup, Subject, batches
 from spit.evaluation.faithfulness_ttest import TTest, paired_ttest
 from spit.evaluation.intervals import Score, mean
 from spit.evaluation.labelled import LabelledFolder, LabelledImage
@@ -139,7 +139,7 @@ def evaluate(setup: Setup, cases: Sequence[tuple[Subject, Method]], folder: Labe
             done += len(folder.images) - len(missing)
             doing = f"{subject.name}, {method.name}"
             progress(doing, done, total)
-            for images, pixels in _batches(missing, setup):
+            for images, pixels in batches(missing, setup):
                 records = probe(subject.model, method, pixels.to(setup.device), shares, setup)
                 lines.add(case, [{"image": image.name, "model": subject.name, "method": method.name, **record}
                                  for image, record in zip(images, records, strict=True)])

@@ -52,7 +52,7 @@ class Rules:
 
 ROUND = 8
 """On the way to a bound, a round takes at most one region in so many away, by the best pairs, and then weighs
-all anew. At once it would be a millisecond faster and 0.03 of R² worse (docs/superpixels.md)."""
+all anew. At once it would be a millisecond faster and 0.025 of R² worse (docs/superpixels.md)."""
 
 
 def round_target(count: int, bound: int) -> int:
