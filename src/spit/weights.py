@@ -165,7 +165,7 @@ def is_saved_model(folder: Path) -> bool:
 def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
     """Refuse tensors of other names or shapes with one line that names the first differences."""
     wrong = [f"{name} is missing" for name in expected if name not in got]
-    wrong += [f"{name} is unexpected" for name in sorted(got if name not in expected)]
+    wrong += [f"{name} is unexpected" for name in sorted(got) if name not in expected]
     wrong += [f"{name} expected {tuple(tensor.shape)}, got {tuple(got[name].shape)}"
               for name, tensor in expected.items() if name in got and got[name].shape != tensor.shape]
     if wrong:
