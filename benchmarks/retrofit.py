@@ -26,9 +26,11 @@ from spit.training.task import Batch
 from spit.training.validate import Validation
 
 SEED = 0
+TOKENIZERS = {"superpixel": {"levels": 4}, "voronoi": {}}
 BASE = {
     "batch": 512, "lr": 5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0, "scale": 0.25,
-    "policies": ("none", "three"), "cutmix_share": 0.5, "gradients": True, "compactness": 0.0,
+    "policies": ("none", "three"), "cutmix_share": 0.5, "gradients": True, "size": 224,
+    "parent_size": 0, "tokenizer": "superpixel",
 }
 VARIANTS = {
     "base": {},
@@ -43,6 +45,11 @@ VARIANTS = {
     "batch 256, lr 2.5e-4": {"batch": 256, "lr": 2.5e-4},
     "γ 10 times": {"embedder_rate": 10.0},
     "larger crops": {"scale": 0.5},
+    "batch 128, lr 2.5e-4": {"batch": 128, "lr": 2.5e-4},
+    "160 px": {"size": 160},
+    "160 px, parent at 224": {"size": 160, "parent_size": 224},
+    "192 px": {"size": 192},
+    "voronoi": {"tokenizer": "voronoi"},
 }
 
 
@@ -73,9 +80,10 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
     batches.batch = options["batch"]
     epochs = args.samples / len(batches.photos)
     optimization = Optimization(epochs=epochs, batch=options["batch"], lr=options["lr"], warmup=0.1 * epochs, ema=0.99,
-                                drop_path=0.0, precision="bf16" if team.device.type == "cuda" else "fp32")
+                                drop_path=0.0, **({"precision": "bf16", "compile": True}
+                                                  if team.device.type == "cuda" else {}))
     with tempfile.TemporaryDirectory() as folder:
-        outcome = fit(task, batches, Path(folder), team, size=224, augment=augment(options), optimization=optimization,
+        outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options), optimization=optimization,
                       run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
     figures = outcome.figures
     print(f"{name:22s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
@@ -89,14 +97,14 @@ def augment(options: dict) -> AugmentConfig:
 
 def make_task(parent: str, options: dict, device: torch.device, validation: Validation | None = None) -> Distillation:
     teacher = load_parent(parent).to(device)
-    student = student_of(teacher, "superpixel", {"levels": 4, "compactness": options["compactness"]},
-                         options["gradients"]).to(device)
+    tokenizer = options["tokenizer"]
+    student = student_of(teacher, tokenizer, TOKENIZERS[tokenizer], options["gradients"]).to(device)
     if device.type == "cuda":
         student.compile()
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
                            embedder_rate=options["embedder_rate"])
-    return Distillation(student, teacher, config,
+    return Distillation(student, teacher, config, size=options["parent_size"],
                         validate=validation and (lambda model, team: validation(lambda x: model(x).float(), team)))
 
 
@@ -127,6 +135,7 @@ def parts(parent: str, batches: Batches, device: torch.device, batch: int) -> No
     bare = Distillation(task.student, task.parent, replace(task.config, tokens=0.0))
     for name, function in {
         "augmentation": lambda: apply(images, aspects, drawn, 224),
+        "augmentation, compiled": lambda: apply(images, aspects, drawn, 224, compiled=device.type == "cuda"),
         "CutMix": lambda: drawn.mix(cropped),
         "tokenizer": lambda: task.student.tokenizer(cropped),
         "features": lambda: task.student.extractor(cropped, task.student.tokenizer(cropped)),

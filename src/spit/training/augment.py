@@ -7,8 +7,10 @@ drew them, whose places the host knows: nothing waits for the device.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -166,7 +168,7 @@ def _boxes(config: AugmentConfig, count: int, generator: torch.Generator) -> Ten
     return boxes
 
 
-def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int) -> Tensor:
+def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int, compiled: bool = False) -> Tensor:
     """Crop, flip and change a batch.
 
     Args:
@@ -174,35 +176,57 @@ def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int) -> Tensor:
         aspects: width to height of the originals.
         drawn: as many rows as there are images.
         size: side of the answer.
+        compiled: whether torch.compile fuses each operation; pixels may then round to the next level.
 
     Shape:
         images ``(B, C, S, S)`` uint8, aspects ``(B,)``; answer ``(B, C, size, size)`` uint8.
     """
+    sample = _compiled(_sample) if compiled else _sample
+    change = _compiled(_change) if compiled else _change
     maps = _maps(aspects.float(), drawn)
-    grids = F.affine_grid(maps, [len(images), 1, size, size], align_corners=False)
-    answer = torch.empty(len(images), images.shape[1], size, size, device=images.device)
+    answer = torch.empty(len(images), images.shape[1], size, size, dtype=torch.uint8, device=images.device)
     for bicubic in (False, True):
         rows = _rows(drawn.bicubic == bicubic, images.device)
         if len(rows):
-            mode = "bicubic" if bicubic else "bilinear"
-            answer[rows] = F.grid_sample(images[rows].float() / 255, grids[rows], mode=mode, padding_mode="border",
-                                         align_corners=False)
-    beyond = (grids.abs() > 1).any(-1)  # the image
-    answer = answer.clamp_(0, 1).masked_fill_(beyond[:, None], 0.5)
-    for layer in range(drawn.operation.shape[1]):
-        for name in COLOR:
-            rows = _rows(drawn.operation[:, layer] == OPERATIONS.index(name), images.device)
-            if len(rows):
-                strength = drawn.strength[:, layer].to(images.device, non_blocking=True)[rows]
-                answer[rows] = change_colors(name, answer[rows], strength)
-    for number, name in enumerate(THREE):
-        rows = _rows(drawn.three == number, images.device)
+            answer[rows] = sample(images[rows], maps[rows], size, "bicubic" if bicubic else "bilinear")
+    changes = [(drawn.operation[:, layer] == OPERATIONS.index(name), name, drawn.strength[:, layer])
+               for layer in range(drawn.operation.shape[1]) for name in COLOR]
+    changes += [(drawn.three == number, name, torch.ones(len(drawn))) for number, name in enumerate(THREE)]
+    changes.append((drawn.three >= 0, "jitter", drawn.jitter))
+    for drew, name, strength in changes:
+        rows = _rows(drew, images.device)
         if len(rows):
-            answer[rows] = change_colors(name, answer[rows], torch.ones(len(rows), device=images.device))
-    rows = _rows(drawn.three >= 0, images.device)
-    if len(rows):
-        answer[rows] = jitter_colors(answer[rows], drawn.jitter.to(images.device, non_blocking=True)[rows])
-    return (answer * 255).round_().to(torch.uint8)
+            answer[rows] = change(name, answer[rows], strength[drew].to(images.device, non_blocking=True))
+    return answer
+
+
+@cache
+def _compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    fused = torch.compile(function, dynamic=True)
+
+    def call(*given: Any) -> Tensor:
+        with torch._dynamo.config.patch(recompile_limit=32):  # a version for each operation and size
+            return fused(*given)
+
+    return call
+
+
+def _sample(images: Tensor, maps: Tensor, size: int, mode: str) -> Tensor:
+    """The images under affine maps; grey beyond their edges."""
+    grids = F.affine_grid(maps, [len(images), 1, size, size], align_corners=False)
+    pixels = F.grid_sample(images.float(), grids, mode=mode, padding_mode="border", align_corners=False)
+    beyond = (grids.abs() > 1).any(-1)
+    return _to_bytes(pixels / 255).masked_fill(beyond[:, None], 128)
+
+
+def _change(name: str, images: Tensor, strength: Tensor) -> Tensor:
+    """A colour operation, on uint8 images."""
+    pixels = images.float() / 255
+    return _to_bytes(jitter_colors(pixels, strength) if name == "jitter" else change_colors(name, pixels, strength))
+
+
+def _to_bytes(pixels: Tensor) -> Tensor:
+    return (pixels.clamp(0, 1) * 255).round().to(torch.uint8)
 
 
 def _rows(mask: Tensor, device: torch.device) -> Tensor:

@@ -36,6 +36,7 @@ class ParentRecipe:
         tokenizer: the student's.
         options: of that tokenizer, as a table ``[parent.options]``.
         gradients: whether the student's φ adds gradient histograms.
+        size: side of the square that the parent sees; 0 for the student's.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
         start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
             tokenizer, features, token budget and drop path stay as they are.
@@ -45,6 +46,7 @@ class ParentRecipe:
     tokenizer: str = "superpixel"
     options: Mapping[str, Any] = field(default_factory=dict)
     gradients: bool = True
+    size: int = 0
     second: str = ""
     start: str = ""
 
@@ -109,8 +111,8 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     def measure(student: SpitModel, team: Team) -> Mapping[str, float]:
         return {} if validation is None else validation(lambda images: student(images).to(torch.float32), team)
 
-    task = Distillation(student, parent, recipe.distill, second, measure)
-    outcome = fit(task, batches, folder, team, size=data.size, augment=recipe.augment, optimization=optimization,
+    task = Distillation(student, parent, recipe.distill, second, measure, recipe.parent.size)
+    outcome = fit(task, batches, folder, team, size=data.size_at, augment=recipe.augment, optimization=optimization,
                   run=recipe.run, listener=listener, about={"recipe": recipe.to_dict()})
     if not team.first:
         return {}
@@ -129,19 +131,22 @@ def _refuse(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel,
         WeightsError: the parent has no patches.
         TrainingError: parent, student, teacher and size of the images do not fit each other.
     """
-    patch, size, wanted = patch_side(parent), recipe.data.size, parent.config
+    patch, wanted = patch_side(parent), parent.config
+    sizes = {"parent.size": recipe.parent.size} if recipe.parent.size else {
+        f"data.{name}": getattr(recipe.data, name) for name in ("size", "small")}
     if wanted.num_classes == 0:
         raise TrainingError(f"expected a parent with a classification head, got {recipe.parent.weights} without one")
-    if size % patch:
-        raise TrainingError(f"expected data.size to be a multiple of the parent's patches of {patch}, got {size}; "
-                            f"--set data.size={max(size // patch, 1) * patch}")
+    for name, size in sizes.items():
+        if size % patch:
+            raise TrainingError(f"expected {name} to be a multiple of the parent's patches of {patch}, got {size}; "
+                                f"--set {name}={max(size // patch, 1) * patch}")
     if (student.config.width, student.config.num_classes) != (wanted.width, wanted.num_classes):
         raise TrainingError(f"expected parent.start of the parent's width {wanted.width} and {wanted.num_classes} "
                             f"classes, got width {student.config.width} and {student.config.num_classes} classes")
     if second is not None:
         with torch.no_grad():
             device = parent.embedder.class_token.device
-            classes = second(torch.zeros(1, 3, size, size, dtype=torch.uint8, device=device)).shape[1]
+            classes = second(torch.zeros(1, 3, patch, patch, dtype=torch.uint8, device=device)).shape[1]
         if classes != wanted.num_classes:
             raise TrainingError(f"expected a second teacher of the parent's {wanted.num_classes} classes, got "
                                 f"{classes} from {recipe.parent.second}")
