@@ -16,8 +16,9 @@ from test_interop import vit
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-SNIPPETS = dict(re.findall(r"\n## (Tokens|Superpixels|Models|Training)\n.*?```python\n(.*?)```", README, re.DOTALL))
-TRIED = ("demo", "tokenize", "classify", "train", "retrofit", "evaluate")
+SECTIONS = ["Tokens", "Superpixels", "Models", "Explanations and masks", "Training"]
+SNIPPETS = dict(re.findall(rf"\n## ({'|'.join(SECTIONS)})\n.*?```python\n(.*?)```", README, re.DOTALL))
+TRIED = ("demo", "tokenize", "classify", "explain", "segment", "correspond", "train", "retrofit", "evaluate")
 BLOCKS = [[line for line in block.splitlines() if line.startswith("spit ") and line.split()[1] in TRIED]
           for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)]
 
@@ -40,13 +41,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_all_are_found() -> None:
-    assert list(SNIPPETS) == ["Tokens", "Superpixels", "Models", "Training"]
+    assert list(SNIPPETS) == SECTIONS
     assert README.count("```python") == len(SNIPPETS)
     assert [[command.split()[1] for command in block] for block in BLOCKS if block] == [
-        ["train", "retrofit", "evaluate"], ["demo", "tokenize", "classify"]]
+        ["explain", "segment", "correspond"], ["train", "retrofit", "evaluate"], ["demo", "tokenize", "classify"]]
 
 
-@pytest.mark.parametrize("name", ["Tokens", "Superpixels", "Models", "Training"])
+@pytest.mark.parametrize("name", SECTIONS)
 def test_snippet(name: str, files: Path) -> None:
     torch.manual_seed(0)
     names: dict[str, object] = {}

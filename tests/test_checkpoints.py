@@ -1,0 +1,39 @@
+"""The checkpoints that come with spit: whole, small, described, and able to see."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from skimage import data
+
+import spit
+from spit import registry
+from spit.data.classes import imagenet_classes
+from spit.data.crops import central_square
+
+NAMES = ("spit_tiny_16", "rvit_tiny_16")
+MEGABYTES = 12
+CATS = {"tabby", "tiger cat", "Egyptian cat"}
+
+
+@pytest.fixture(params=NAMES)
+def folder(request: pytest.FixtureRequest) -> Path:
+    return registry.CHECKPOINTS / request.param
+
+
+def test_files(folder: Path) -> None:
+    """Half precision, at most 12 MB, with a card that says where it comes from."""
+    assert sum(path.stat().st_size for path in folder.glob("*.safetensors")) <= MEGABYTES * 1e6
+    card = (folder / "README.md").read_text()
+    for word in ("Apache-2.0", "DeiT-Tiny", "photos", "top-1", "spit retrofit", "H200"):
+        assert word in card
+    assert next(folder.glob("*.safetensors")).name in (folder / "config.json").read_text()
+
+
+def test_it_loads_offline_and_sees_a_cat(folder: Path) -> None:
+    model = spit.create_model(folder.name, pretrained=True)
+    assert (model.config.num_classes, model.config.gradients) == (1000, True)
+    image = central_square(torch.from_numpy(data.chelsea()).permute(2, 0, 1), 224)
+    with torch.inference_mode():
+        guesses = model(image[None]).softmax(1)[0].topk(5).indices.tolist()
+    assert CATS & {imagenet_classes()[guess] for guess in guesses}
