@@ -9,6 +9,7 @@ from skimage import measure
 from torch import Tensor
 
 from spit.kernels import cpu, reference
+from spit.kernels.reference.voronoi import settle
 
 sides = st.sampled_from([1, 2, 3, 5, 8, 13, 21])
 
@@ -44,6 +45,22 @@ def test_parity(seed: int, batch: int, height: int, width: int, share: float) ->
     got = cpu.nearest_sites(sites, height, width)
     assert got.dtype == expected.dtype == torch.int32
     assert torch.equal(got, expected)
+
+
+def test_parity_on_loose_pieces_of_several_pixels() -> None:
+    """Sites crowded in a square of the image: cells narrow far from it and fall apart more often."""
+    largest = 0
+    for seed in range(10):
+        sites = random_sites(seed, 4, 20, 20, 0.1) + torch.tensor([4 * seed, 2 * seed], dtype=torch.int32)
+        got = reference.nearest_sites(sites, 60, 70)
+        assert torch.equal(got, cpu.nearest_sites(sites, 60, 70))
+        for labels, own in zip(got, sites, strict=True):
+            cells = nearest(own, 60, 70)
+            loose = cut_off(cells, own)
+            assert np.array_equal(labels.numpy() != cells, loose)
+            pieces = measure.label(np.where(loose, cells, -1), background=-1, connectivity=1)
+            largest = max(largest, np.bincount(pieces[loose]).max(initial=0))
+    assert largest >= 3
 
 
 @settings(deadline=None, max_examples=150)
@@ -89,6 +106,25 @@ def test_a_pixel_cut_off_goes_to_a_cell_that_touches_it(backend: object) -> None
         [0, 1, 1, 2],
         [0, 2, 2, 2],
     ]
+
+
+def test_loose_pieces_settle_from_the_rim_inwards() -> None:
+    """A loose 3 × 3 between two cells: its middle waits for the others, and takes the nearer site of theirs."""
+    sites = torch.tensor([[[6, 0], [6, 6], [0, 6]]])
+    labels = torch.tensor([[
+        [0, 0, 0, 0, 1, 1, 2],
+        [0, 0, 0, 0, 1, 1, 1],
+        [0, 0, 2, 2, 2, 1, 1],
+        [0, 0, 2, 2, 2, 1, 1],
+        [0, 0, 2, 2, 2, 1, 1],
+        [0, 0, 0, 0, 1, 1, 1],
+        [0, 0, 0, 0, 1, 1, 1],
+    ]])
+    before = labels.clone()
+    expected = torch.tensor([[0, 0, 0, 0, 1, 1, 1]]).expand(7, -1).clone()
+    expected[0, 6] = 2
+    assert torch.equal(settle(sites, labels)[0], expected)
+    assert torch.equal(labels, before)
 
 
 @pytest.mark.parametrize("size", [(1, 4000), (4000, 1), (2, 1500), (3, 800)])

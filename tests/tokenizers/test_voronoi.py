@@ -24,6 +24,33 @@ def sites_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[VoronoiTokenizer, Ten
     return draw
 
 
+def mix(x: np.ndarray) -> np.ndarray:
+    """SplitMix64."""
+    x = (x + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def draws_of(image: Tensor, seed: int, count: int) -> np.ndarray:
+    pixels = image.flatten().numpy().astype(np.uint64)
+    total = int((pixels * mix(np.arange(1, len(pixels) + 1, dtype=np.uint64))).sum())
+    start = np.uint64((total + seed * 0x9E3779B97F4A7C15) % 2**64)
+    return mix(start + np.arange(count, dtype=np.uint64))
+
+
+def expected_sites(image: Tensor, seed: int, cells: int) -> np.ndarray:
+    """The rule, one image and one draw at a time."""
+    height, width = image.shape[1:]
+    pixels = height * width
+    if 2 * cells > pixels:
+        drawn = list(np.argsort(draws_of(image, seed, pixels))[:cells])
+    else:
+        drawn = list(dict.fromkeys(int(draw) % pixels for draw in draws_of(image, seed, 20 * cells)))[:cells]
+    flat = np.array(sorted(drawn))
+    return np.stack([flat // width, flat % width], axis=-1)
+
+
 def noise(seed: int, *shape: int) -> Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
 
@@ -56,6 +83,47 @@ def test_the_count_is_exact_and_sites_are_their_own(
         assert torch.equal(labels[own[:, 0], own[:, 1]], torch.arange(cells, dtype=torch.int32))
     if cells == size[0] * size[1]:
         assert part.sizes().unique().tolist() == [1]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (16, 16), (33, 20), (1, 300), (40, 50)])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.5, 0.51, 1.0])
+@pytest.mark.parametrize("seed", [0, 7, -1, 2**63, 3**50])
+def test_the_rule(
+    sites_of: Callable[[VoronoiTokenizer, Tensor], Tensor], size: tuple[int, int], share: float, seed: int
+) -> None:
+    cells = max(1, int(share * size[0] * size[1]))
+    images = noise(seed % 1000, 3, 3, *size)
+    tokenizer = VoronoiTokenizer(cells, seed)
+    sites = sites_of(tokenizer, images)
+    assert sites.dtype == torch.int32
+    for b, image in enumerate(images):
+        assert np.array_equal(sites[b], expected_sites(image, seed, cells))
+        assert torch.equal(sites_of(tokenizer, image)[0], sites[b])
+    assert torch.equal(sites_of(tokenizer, images.flip(0)), sites.flip(0))
+
+
+def test_more_draws_for_one_image_change_no_other(sites_of: Callable[[VoronoiTokenizer, Tensor], Tensor]) -> None:
+    images = noise(3, 100, 1, 2, 6)
+    distinct = torch.tensor([len(np.unique(draws_of(image, 0, 12) % np.uint64(12))) for image in images])
+    assert 0 < (distinct < 6).sum() < 100  # some images need more than 2 · 6 draws
+    sites = sites_of(VoronoiTokenizer(6), images)
+    for image, own in zip(images, sites, strict=True):
+        assert np.array_equal(own, expected_sites(image, 0, 6))
+
+
+@pytest.mark.parametrize("batch", [1, 21, 22, 43])
+def test_batches_of_any_length(sites_of: Callable[[VoronoiTokenizer, Tensor], Tensor], batch: int) -> None:
+    """21 images of 3 × 64 × 64 are fingerprinted at once on the CPU."""
+    images = noise(4, batch, 3, 64, 64)
+    sites = sites_of(VoronoiTokenizer(), images)
+    for image, own in zip(images, sites, strict=True):
+        assert np.array_equal(own, expected_sites(image, 0, 16))
+
+
+def test_an_image_larger_than_a_chunk(sites_of: Callable[[VoronoiTokenizer, Tensor], Tensor]) -> None:
+    images = noise(5, 2, 3, 300, 310)
+    for image, own in zip(images, sites_of(VoronoiTokenizer(50, seed=2), images), strict=True):
+        assert np.array_equal(own, expected_sites(image, 2, 50))
 
 
 def test_pixels_belong_to_the_nearest_site(sites_of: Callable[[VoronoiTokenizer, Tensor], Tensor]) -> None:

@@ -18,13 +18,12 @@ def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
     side = min(max(math.isqrt(height * width // count), 4), 32)
     rows, columns = triton.cdiv(height, side), triton.cdiv(width, side)
     bucket = sites[..., 0].long() // side * columns + sites[..., 1] // side  # (B, N)
-    members = bucket.argsort(dim=1, stable=True).int()
-    ends = torch.searchsorted(bucket.sort(dim=1).values,
-                              torch.arange(rows * columns + 1, device=sites.device).repeat(batch, 1)).int()
+    ordered, members = bucket.sort(dim=1, stable=True)
+    ends = torch.searchsorted(ordered, torch.arange(rows * columns + 1, device=sites.device).repeat(batch, 1)).int()
     labels = torch.empty(batch, height, width, dtype=torch.int32, device=sites.device)
-    _nearest[(rows * columns, batch)](sites.contiguous(), members, ends, labels, count, height, width, rows, columns,
-                                      SIDE=side, BLOCK=triton.next_power_of_2(side * side))
-    return settle(sites.long(), labels)
+    _nearest[(rows * columns, batch)](sites.contiguous(), members.int(), ends, labels, count, height, width, rows,
+                                      columns, SIDE=side, BLOCK=triton.next_power_of_2(side * side))
+    return settle(sites, labels)
 
 
 @triton.jit

@@ -2,6 +2,9 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+FAR = 2**63 - 1
 
 
 def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
@@ -32,43 +35,48 @@ def settle(sites: Tensor, labels: Tensor) -> Tensor:
     """Give what is cut off from its site to the nearest cell that touches it, layer by layer.
 
     Shape:
-        sites ``(B, N, 2)`` int64, labels ``(B, H, W)``; the answer alike.
+        sites ``(B, N, 2)``, labels ``(B, H, W)`` of the nearest; the answer like the labels.
     """
-    batch, height, width = labels.shape
-    image = torch.arange(batch, device=labels.device)[:, None]
-    settled = torch.zeros_like(labels, dtype=torch.bool)
-    settled[image, sites[..., 0], sites[..., 1]] = True
-    while True:
-        grown = settled.clone()
-        for here, there in _NEIGHBORS:
-            grown[here] |= settled[there] & (labels[here] == labels[there])
-        if torch.equal(grown, settled):
-            break
-        settled = grown
-    y = torch.arange(height, device=labels.device)[:, None]
-    x = torch.arange(width, device=labels.device)
-    far = (height + width) ** 2
-    while not settled.all():
-        best = torch.full(labels.shape, far, device=labels.device)
-        choice = labels.clone()
-        for here, there in _NEIGHBORS:
-            offer = choice.clone()
-            offer[here] = labels[there]
-            place = sites[image[..., None], offer.long()]
-            distance = (y - place[..., 0]) ** 2 + (x - place[..., 1]) ** 2
-            cost = torch.full_like(best, far)
-            cost[here] = torch.where(settled[there], distance[here], far)
-            closer = (cost < best) | ((cost == best) & (offer < choice) & (cost < far))
-            best, choice = torch.where(closer, cost, best), torch.where(closer, offer, choice)
-        reached = ~settled & (best < far)
-        labels, settled = torch.where(reached, choice, labels), settled | reached
-    return labels
+    wide = pad(labels, (1, 1, 1, 1), value=-1)  # a rim in no cell: the image has no ends to look out for
+    height, width = wide.shape[1:]
+    cell, loose = wide.view(-1), pad(_stuck(sites, wide), (1, 1, 1, 1)).view(-1)
+    known = 0
+    while len(places := loose.nonzero()[:, 0]) > known:  # the stuck, then what hangs on them
+        known = len(places)
+        near = _neighbors(places, width)
+        loose[torch.where(cell[near] == cell[places, None], near, places[:, None])] = True
+    while len(places) > 0:
+        near = _neighbors(places, width)  # (L, 4)
+        owner = cell[near].long()
+        rows, x = places // width, places % width - 1
+        image, y = rows // height, rows % height - 1
+        site = sites[image[:, None], owner].long()
+        distance = (y[:, None] - site[..., 0]) ** 2 + (x[:, None] - site[..., 1]) ** 2
+        rank = distance * sites.shape[1] + owner  # the nearest, of several the smallest number
+        rank = rank.masked_fill(loose[near] | (owner < 0), FAR).amin(1)
+        enclosed = rank == FAR
+        cell[places] = torch.where(enclosed, cell[places], (rank % sites.shape[1]).to(cell.dtype))
+        loose[places] = enclosed
+        places = places[enclosed]
+    return wide[:, 1:-1, 1:-1].contiguous()
 
 
-_ALL, _FIRST, _LAST = slice(None), slice(None, -1), slice(1, None)
-_NEIGHBORS: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...] = (
-    ((_ALL, _LAST), (_ALL, _FIRST)),  # north
-    ((_ALL, _ALL, _LAST), (_ALL, _ALL, _FIRST)),  # west
-    ((_ALL, _ALL, _FIRST), (_ALL, _ALL, _LAST)),  # east
-    ((_ALL, _FIRST), (_ALL, _LAST)),  # south
-)
+def _stuck(sites: Tensor, wide: Tensor) -> Tensor:
+    """Pixels none of whose neighbours nearer to the site, by a row or by a column, is in their cell.
+
+    Cells are convex, so a pixel that some path in its cell joins to the site has such a neighbour; and in
+    a piece that is cut off, the pixel with the fewest rows and columns to the site has none. The pieces
+    are found from these few pixels, not by a flood of all others.
+    """
+    labels = wide[:, 1:-1, 1:-1]
+    own = labels.flatten(1).long()
+    y, x = (torch.arange(side, device=sites.device, dtype=sites.dtype) for side in labels.shape[1:])
+    dy = y[:, None] - sites[..., 0].gather(1, own).view(labels.shape)
+    dx = x - sites[..., 1].gather(1, own).view(labels.shape)
+    vertical = torch.where(dy > 0, wide[:, :-2, 1:-1], wide[:, 2:, 1:-1])
+    horizontal = torch.where(dx > 0, wide[:, 1:-1, :-2], wide[:, 1:-1, 2:])
+    return (dy != 0) & (dx != 0) & (vertical != labels) & (horizontal != labels)
+
+
+def _neighbors(places: Tensor, stride: int) -> Tensor:
+    return torch.stack([places - stride, places - 1, places + 1, places + stride], dim=1)
