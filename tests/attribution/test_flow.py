@@ -1,8 +1,32 @@
+from collections import Counter
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import spit
-from spit.attribution import Flow, Rollout
+from spit.attribution import Flow, Rollout, flow, heads
+from spit.backbone import attention
+
+
+class Calls(TorchDispatchMode):
+    """Counts what torch is asked to compute, by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.counts[function.overloadpacket._qualified_op_name] += 1
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    """Padded batches in place of loops over images, and all layers merged at once."""
+    monkeypatch.setattr(attention, "_looped", attention._padded)
+    monkeypatch.setattr(heads, "_looped", heads._batched)
+    monkeypatch.setattr(flow, "layers_at_once", lambda *_: 99)
 
 
 def dense(model, images, strength, merge):
@@ -57,3 +81,26 @@ def test_recording_changes_nothing_and_compiled_models_are_explained(small, imag
     expected = spit.explain(model, images)
     model.backbone.compiled = model.backbone.run_blocks  # as torch.compile leaves it, without the wait
     assert torch.equal(spit.explain(model, images), expected)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 99])
+@pytest.mark.parametrize("tokenizer", ["patch", "superpixel"])
+def test_layers_merged_together_are_those_merged_alone(small, images, tokenizer, at_once, as_on_a_gpu, monkeypatch):
+    monkeypatch.setattr(flow, "layers_at_once", lambda *_: at_once)
+    model = small(tokenizer, depth=5)
+    torch.testing.assert_close(spit.explain(model, images), dense(model, images, 0.9, "max"))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize("tokenizer", ["patch", "superpixel"])
+def test_a_gpu_is_asked_for_little_more_than_a_forward_pass(small, images, tokenizer, dtype, as_on_a_gpu):
+    """Launches are what a pass of this size costs there; and the host waits no more often."""
+    model = small(tokenizer, depth=12)
+    pixels = images if dtype == torch.uint8 else images / 255
+    with torch.no_grad(), Calls() as forward:
+        model(pixels)
+    with Calls() as explained:
+        spit.explain(model, pixels)
+    assert explained.counts.total() <= 1.2 * forward.counts.total()
+    for waits in ("aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select"):
+        assert explained.counts[waits] == forward.counts[waits]

@@ -2,17 +2,19 @@ import pytest
 import torch
 
 from spit.attribution import heads
-from spit.attribution.heads import class_row, merge_heads, token_values
-from spit.backbone import Spans, attention_maps
+from spit.attribution.heads import class_row, layers_at_once, merge_heads, paint_row
+from spit.backbone import Heads, Spans, attention_maps
+from spit.partition import Partition
 from spit.tokens import Tokens, offsets_of
 
 FIRST = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
 SECOND = torch.tensor([[[0.2, 0.8, 0.0], [0.1, 0.1, 0.8], [0.0, 0.5, 0.5]]])
 
 
-def packed(counts, seed=0):
-    rows = torch.randn(2, sum(counts), 3, 4, generator=torch.Generator().manual_seed(seed)) * 2
-    return *rows, Spans.of(Tokens(torch.empty(sum(counts), 0), offsets_of(torch.tensor(counts))))
+def packed(counts, depth=2):
+    rows = torch.randn(depth, 2, sum(counts), 3, 4, generator=torch.Generator().manual_seed(0)) * 2
+    layers = [Heads(query, key, key, key) for query, key in rows]
+    return layers, Spans.of(Tokens(torch.empty(sum(counts), 0), offsets_of(torch.tensor(counts))))
 
 
 def test_two_layers_by_hand():
@@ -40,17 +42,41 @@ def test_the_row_is_that_of_the_dense_product_and_never_overflows():
 
 @pytest.mark.parametrize("merge", ["max", "mean"])
 @pytest.mark.parametrize("counts", [[4, 4], [5, 2, 7]])
-@pytest.mark.parametrize("way", [heads._looped, heads._padded, merge_heads])
+@pytest.mark.parametrize("way", [heads._looped, heads._batched, merge_heads])
 def test_every_way_is_the_formula(way, counts, merge):
-    query, key, spans = packed(counts)
-    got = way(query, key, spans, merge)
-    assert got.shape == (len(counts), max(counts), max(counts))
-    for answer, maps, count in zip(got, attention_maps(query, key, spans), counts, strict=True):
-        expected = maps.amax(0) if merge == "max" else maps.mean(0)
-        torch.testing.assert_close(answer[:count, :count], expected)
-        assert not answer[:count, count:].any()
+    layers, spans = packed(counts)
+    got = way(layers, spans, merge)
+    assert got.shape == (2, len(counts), max(counts), max(counts))
+    for merged, layer in zip(got, layers, strict=True):
+        for answer, maps, count in zip(merged, attention_maps(layer.query, layer.key, spans), counts, strict=True):
+            expected = maps.amax(0) if merge == "max" else maps.mean(0)
+            torch.testing.assert_close(answer[:count, :count], expected)
+            assert not answer[:count, count:].any()
 
 
-def test_values_leave_the_class_token_out():
-    _, _, spans = packed([3, 2])
-    assert token_values(torch.tensor([[9.0, 1, 2], [9, 3, 0]]), spans).tolist() == [1, 2, 3]
+@pytest.mark.parametrize("way", [heads._looped, heads._batched])
+def test_an_image_that_fails_spoils_no_other(way):
+    layers, spans = packed([2, 5])
+    layers[0].query[2:] = torch.nan
+    row = class_row(way(layers, spans, "max"), 0.1, 0.9)
+    assert row[0].isfinite().all()
+    assert row[1].isnan().all()
+
+
+def test_layers_wait_for_each_other_within_a_bound():
+    spans = Spans(torch.empty(33), torch.empty(0), (197,) * 32, 197, True)
+
+    def at_once(width, device):
+        rows = torch.empty(32 * 197, width // 64, 64, device=device)
+        return layers_at_once(Heads(rows, rows, rows, rows), spans)
+
+    assert at_once(192, "meta") == 12  # all of a tiny model at 224²
+    assert at_once(768, "meta") == 3
+    assert at_once(768 * 64, "meta") == 1
+    assert at_once(192, "cpu") == 1
+
+
+def test_a_painted_row_leaves_the_class_token_out():
+    labels = torch.tensor([[[0, 1], [1, 1]], [[0, 0], [0, 0]]], dtype=torch.int32)
+    painted = paint_row(torch.tensor([[9.0, 1, 2], [9, 3, 0]]), Partition.of(labels, torch.tensor([2, 1])))
+    assert painted.tolist() == [[[1, 2], [2, 2]], [[3, 3], [3, 3]]]

@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from spit.attribution.heads import Merge, class_row, merge_heads, token_values
+from spit.attribution.heads import Merge, class_row, layers_at_once, merge_heads, paint_row
 from spit.backbone import Heads, Recorder, Spans
 from spit.model import SpitModel
-from spit.partition import Partition
 
 
 @dataclass(frozen=True)
@@ -48,21 +47,17 @@ class Flow:
 
     @torch.no_grad()
     def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
-        values, partition = self.values(model, images)
-        painted: Any = partition.paint(values)
-        return painted  # type: ignore[no-any-return]
-
-    def values(self, model: SpitModel, images: Tensor) -> tuple[Tensor, Partition]:
-        """The value of each token, ``(ΣN,)``, and the tokens' partition."""
+        waiting: list[Heads] = []
         maps: list[Tensor] = []
-        seen: list[Spans] = []
 
         def observe(layer: int, spans: Spans, heads: Heads) -> None:
-            maps.append(merge_heads(heads.query, heads.key, spans, self.merge))
-            seen.append(spans)
+            waiting.append(heads)
+            if len(waiting) >= layers_at_once(heads, spans) or layer == model.config.depth - 1:
+                maps.extend(merge_heads(waiting, spans, self.merge))
+                waiting.clear()
 
         partition = model(images, record=Recorder({}, observe=observe)).partition
-        return token_values(class_row(maps, 1 - self.strength, self.strength), seen[0]), partition
+        return paint_row(class_row(maps, 1 - self.strength, self.strength), partition)
 
 
 @dataclass(frozen=True)

@@ -6,27 +6,40 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from spit.backbone import Spans
-from spit.embedder import take_class_token
-from spit.tokens import Tokens
+from spit.backbone import Heads, Spans
+from spit.partition import Partition
 
 Merge = Literal["max", "mean"]
 FEW = 4  # layers between two divisions
+HELD = 2**27  # numbers, 512 MB of float32, that layers may hold that wait to be merged together
 
 
-def merge_heads(query: Tensor, key: Tensor, spans: Spans, merge: Merge) -> Tensor:
-    """``max_h`` or ``mean_h softmax(q_h k_hᵀ / √d)`` of each image, in float32.
+def layers_at_once(heads: Heads, spans: Spans) -> int:
+    """How many layers like this one are worth merging in one go.
 
-    Images of equal length are one batch; so are others on a GPU, padded, their padded keys behind a mask. On a
-    CPU those go one by one, as in :func:`~spit.backbone.ragged_attention`, their heads' maps never out of the cache.
+    On a GPU as many as fit, since launches cost more there than the work. Layers that wait hold their queries,
+    keys and values; when merged, scores and maps of every head. On a CPU one, since it gains nothing by more.
+    """
+    if heads.query.device.type == "cpu":
+        return 1
+    _, count, width = heads.query.shape
+    return max(1, HELD // (len(spans) * spans.longest * count * (3 * width + 2 * spans.longest)))
+
+
+def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
+    """``max_h`` or ``mean_h softmax(q_h k_hᵀ / √d)`` of each layer and image, in float32.
+
+    All are one batch, padded where lengths differ: keys beyond an image's own behind a mask, queries beyond them
+    its last one again. On a CPU images of different lengths go one by one, as in
+    :func:`~spit.backbone.ragged_attention`, their heads' maps never out of the cache.
 
     Shape:
-        query, key ``(ΣN, heads, d)``; the answer ``(B, L, L)`` with L the longest image, 0 in the columns
+        heads ``(ΣN, heads, d)``; the answer ``(layers, B, L, L)`` with L the longest image, 0 in the columns
         beyond an image's own.
     """
-    if query.device.type == "cpu" and not spans.uniform:
-        return _looped(query, key, spans, merge)
-    return _padded(query, key, spans, merge)
+    if layers[0].query.device.type == "cpu" and not spans.uniform:
+        return _looped(layers, spans, merge)
+    return _batched(layers, spans, merge)
 
 
 def class_row(maps: Sequence[Tensor], keep: float, weight: float) -> Tensor:
@@ -41,49 +54,47 @@ def class_row(maps: Sequence[Tensor], keep: float, weight: float) -> Tensor:
     Shape:
         maps ``(B, L, L)`` each; the answer ``(B, L)``, each row adding up to 1.
     """
-    row = maps[0].new_zeros(maps[0].shape[:2])
-    row[:, 0] = 1
+    row = torch.zeros_like(maps[0][:, :1])
+    row[:, :, 0] = 1
     for layer in reversed(range(len(maps))):
-        row = torch.baddbmm(row[:, None], row[:, None], maps[layer], beta=keep, alpha=weight)[:, 0]
+        row = torch.baddbmm(row, row, maps[layer], beta=keep, alpha=weight)  # (B, 1, L)
         if layer % FEW == 0:
-            row = row / row.sum(1, keepdim=True)
-    return row
+            row = row / row.sum(2, keepdim=True)
+    return row[:, 0]
 
 
-def token_values(row: Tensor, spans: Spans) -> Tensor:
-    """A padded row for each image as packed values without the class token's own.
+def paint_row(row: Tensor, partition: Partition) -> Tensor:
+    """Give each pixel its token's value in a row that begins with the class token's; the host waits for nothing.
 
     Shape:
-        row ``(B, L)`` to ``(ΣN,)``, the class tokens left out.
+        row ``(B, L)`` and a partition of images of one size to ``(B, H, W)``.
     """
-    packed = row.flatten()[spans.padded_rows()]
-    _, others = take_class_token(Tokens(packed[:, None], spans.offsets.long()))
-    return others.values[:, 0]
+    [labels] = partition.blocks
+    return row[:, 1:].gather(1, labels.flatten(1).long()).view(labels.shape)
 
 
-def _looped(query: Tensor, key: Tensor, spans: Spans, merge: Merge) -> Tensor:
-    scale, longest = query.shape[-1] ** -0.5, spans.longest
-    answer = torch.zeros(len(spans), longest, longest)
-    pairs = zip(*(torch.split(rows.float(), list(spans.counts)) for rows in (query * scale, key)), strict=True)
-    for target, (q, k) in zip(answer, pairs, strict=True):
-        maps = (q.transpose(0, 1) @ k.permute(1, 2, 0)).softmax(-1)  # (heads, N, N)
-        target[: len(q), : len(q)] = maps.amax(0) if merge == "max" else maps.mean(0)
+def _looped(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
+    counts, longest, reduce = list(spans.counts), spans.longest, torch.amax if merge == "max" else torch.mean
+    answer = torch.zeros(len(layers), len(spans), longest, longest)
+    for target, heads in zip(answer, layers, strict=True):
+        query = heads.query * heads.query.shape[-1] ** -0.5
+        pairs = zip(*(torch.split(rows.float(), counts) for rows in (query, heads.key)), strict=True)
+        for image, (q, k) in zip(target, pairs, strict=True):
+            maps = (q.transpose(0, 1) @ k.permute(1, 2, 0)).softmax(-1)  # (heads, N, N)
+            reduce(maps, 0, out=image[: len(q), : len(q)])
     return answer
 
 
-def _padded(query: Tensor, key: Tensor, spans: Spans, merge: Merge) -> Tensor:
-    places, (_, heads, width) = spans.padded_rows(), query.shape
-
-    def pad(rows: Tensor) -> Tensor:
-        empty = rows.new_zeros(len(spans) * spans.longest, heads, width)
-        padded = rows if spans.uniform else empty.index_copy(0, places, rows)
-        return padded.view(len(spans), spans.longest, heads, width).transpose(1, 2).flatten(0, 1)  # (B · heads, L, d)
-
-    q, k = pad(query), pad(key)
+def _batched(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
+    rows = torch.stack([heads.query for heads in layers] + [heads.key for heads in layers]).float()
+    ends, columns = spans.offsets[1:, None], torch.arange(spans.longest, device=rows.device)
+    places = spans.offsets[:-1, None] + columns  # (B, L)
+    rows = rows.unflatten(1, places.shape) if spans.uniform else rows[:, places.minimum(ends - 1)]
+    q, k = rows.transpose(2, 3).flatten(0, 2).chunk(2)  # (layers · B · heads, L, d) each
     # One call scales and multiplies; the sum's first term counts nothing.
-    scores = torch.baddbmm(q.new_empty(1), q, k.transpose(1, 2), beta=0, alpha=width**-0.5)
-    scores = scores.float().unflatten(0, (len(spans), heads))
+    scores = torch.baddbmm(q.new_empty(1), q, k.transpose(1, 2), beta=0, alpha=q.shape[2] ** -0.5)
+    scores = scores.unflatten(0, (len(layers), len(spans), -1))
     if not spans.uniform:
-        scores = scores.masked_fill(~spans.padding_mask(), float("-inf"))
+        scores.masked_fill_((places >= ends)[:, None, None], float("-inf"))
     maps: Tensor = scores.softmax(-1)
-    return maps.amax(1) if merge == "max" else maps.mean(1)
+    return maps.amax(2) if merge == "max" else maps.mean(2)

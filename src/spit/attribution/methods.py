@@ -81,7 +81,8 @@ def explain(model: SpitModel, images: Images, method: str | Method = "flow",
     if model.training:
         raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; "
                          "call model.eval()")
-    blocks = image_blocks(images)
+    # A batch is checked by the model; to look at it twice would have a GPU wait twice.
+    blocks = (images,) if isinstance(images, Tensor) and images.ndim == 4 else image_blocks(images)
     classes = read_target(model, sum(len(block) for block in blocks), target)
     maps, first = [], 0
     for block in blocks:

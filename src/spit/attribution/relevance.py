@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from spit.attribution.heads import class_row, token_values
+from spit.attribution.heads import class_row, paint_row
 from spit.attribution.targets import choose_classes
 from spit.backbone import Heads, Recorder, Spans, attention_maps
 from spit.model import SpitModel
@@ -51,8 +51,7 @@ class Relevance:
             gradients = torch.autograd.grad(score, [heads.answer for heads in layers])
         with torch.no_grad():
             maps = [_relevant(heads, gradient, seen[0]) for heads, gradient in zip(layers, gradients, strict=True)]
-            painted: Any = output.partition.paint(token_values(class_row(maps, 1, 1), seen[0]))
-        return painted  # type: ignore[no-any-return]
+            return paint_row(class_row(maps, 1, 1), output.partition)
 
 
 def _relevant(heads: Heads, gradient: Tensor, spans: Spans) -> Tensor:

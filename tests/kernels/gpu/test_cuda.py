@@ -79,6 +79,17 @@ def test_a_replay_answers_as_a_plain_run(superpixels: ModuleType, features: Tens
         assert_same(got, expected[index])
 
 
+def test_a_recording_made_in_inference_mode_serves_outside_it(superpixels: ModuleType, features: Tensor) -> None:
+    replay = import_module("spit.kernels.gpu.replay")
+    with torch.inference_mode():
+        for _ in range(replay.SEEN_BEFORE + 2):
+            superpixels.superpixel_labels(features[:1].cuda(), Rules())
+    assert len(replay._recordings) == 1
+    got = superpixels.superpixel_labels(features[1:2].cuda(), Rules())
+    assert not got[0].is_inference()
+    assert_same(got, cpu.superpixel_labels(features[1:2], Rules()))
+
+
 def test_recordings_hold_so_much_and_no_more(
     superpixels: ModuleType, features: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -106,3 +107,15 @@ def test_large_batches_and_the_cpu_are_not_recorded(replay: ModuleType, monkeypa
         assert replay.replay(contract, image(4), Rules()) == ("plain", 4)
         assert replay.replay(contract, (torch.ones(1, 1, 1, 3),), Rules()) == ("plain", 3)
     assert not replay._seen
+
+
+def test_buffers_made_in_inference_mode_are_written_to_outside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation that hands on what it is given: a replay has nothing to launch."""
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: None))
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph, **_: nullcontext())
+    with torch.inference_mode():
+        recording = import_module("spit.kernels.gpu.replay")._Recording(lambda given, _: given, image(3, 1), Rules())
+        assert recording(image(3, 2))[0].tolist() == [[[[2, 2, 2]]]]
+    [answer] = recording(image(3, 5))
+    assert answer.tolist() == [[[[5, 5, 5]]]]
+    assert not answer.is_inference()

@@ -24,7 +24,8 @@ Key = tuple[Operation, tuple[torch.Size, ...], torch.device, int, Hashable]  # t
 
 class _Recording:
     def __init__(self, operation: Operation, tensors: Tensors, options: Any) -> None:
-        self.given = tuple(tensor.clone() for tensor in tensors)
+        with torch.inference_mode(False):  # tensors made in inference mode could not be written to outside it
+            self.given = tuple(tensor.clone() for tensor in tensors)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.answer = operation(self.given, options)
