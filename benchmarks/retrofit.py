@@ -26,11 +26,10 @@ from spit.training.task import Batch
 from spit.training.validate import Validation
 
 SEED = 0
-TOKENIZERS = {"superpixel": {"levels": 4}, "voronoi": {}}
 BASE = {
-    "batch": 512, "lr": 5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0, "scale": 0.25,
-    "policies": ("none", "three"), "cutmix_share": 0.5, "gradients": True, "size": 224,
-    "parent_size": 0, "tokenizer": "superpixel",
+    "batch": 512, "lr": 4e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0, "scale": 0.25,
+    "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224, "parent_size": 0,
+    "tokenizer": "superpixel", "options": {"compactness": 0.4}, "fill": "mean",
 }
 VARIANTS = {
     "base": {},
@@ -39,7 +38,7 @@ VARIANTS = {
     "lr 1.2e-4": {"lr": 1.2e-4},
     "no tokens": {"tokens": 0.0},
     "logits alone": {"tokens": 0.0, "class_token": 0.0},
-    "no colour changes": {"policies": ("none",)},
+    "colour changes": {"policies": ("none", "three")},
     "no CutMix": {"cutmix_share": 0.0},
     "batch 256": {"batch": 256},
     "batch 256, lr 2.5e-4": {"batch": 256, "lr": 2.5e-4},
@@ -49,7 +48,11 @@ VARIANTS = {
     "160 px": {"size": 160},
     "160 px, parent at 224": {"size": 160, "parent_size": 224},
     "192 px": {"size": 192},
-    "voronoi": {"tokenizer": "voronoi"},
+    "not compact": {"options": {}},
+    "compactness 0.8": {"options": {"compactness": 0.8}},
+    "filled with 0": {"fill": "zero"},
+    "not compact, filled with 0": {"options": {}, "fill": "zero"},
+    "voronoi": {"tokenizer": "voronoi", "options": {}},
 }
 
 
@@ -83,8 +86,8 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
                                 drop_path=0.0, **({"precision": "bf16", "compile": True}
                                                   if team.device.type == "cuda" else {}))
     with tempfile.TemporaryDirectory() as folder:
-        outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options), optimization=optimization,
-                      run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
+        outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options),
+                      optimization=optimization, run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
     figures = outcome.figures
     print(f"{name:22s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
           flush=True)
@@ -97,8 +100,8 @@ def augment(options: dict) -> AugmentConfig:
 
 def make_task(parent: str, options: dict, device: torch.device, validation: Validation | None = None) -> Distillation:
     teacher = load_parent(parent).to(device)
-    tokenizer = options["tokenizer"]
-    student = student_of(teacher, tokenizer, TOKENIZERS[tokenizer], options["gradients"]).to(device)
+    student = student_of(teacher, options["tokenizer"], options["options"], options["gradients"],
+                         fill=options["fill"]).to(device)
     if device.type == "cuda":
         student.compile()
         teacher.compile()

@@ -15,7 +15,7 @@ class ModelConfig:
         tokenizer: τ, a name that :func:`spit.tokenizers.create_tokenizer` knows.
         tokenizer_options: what τ is made with.
         channels, resolution, position_bins, position_sigma, gradients, gradient_bins, gradient_sigma,
-            normalization: φ, see :class:`spit.features.FeatureExtractor`.
+            normalization, fill: φ, see :class:`spit.features.FeatureExtractor`.
         width, depth, heads, mlp_ratio, qkv_bias, layer_scale, drop_path: γ and f, see
             :class:`spit.backbone.Transformer`.
         token_budget: tokens an image keeps at most, in training only; None for all.
@@ -32,6 +32,7 @@ class ModelConfig:
     gradient_bins: int = 16
     gradient_sigma: float = 0.025
     normalization: str = "contrast"
+    fill: str = "zero"
     width: int = 192
     depth: int = 12
     heads: int = 3
@@ -50,7 +51,7 @@ class ModelConfig:
             self._check(name, float, 0)
         for name in ("gradients", "qkv_bias"):
             self._check(name, bool)
-        for name in ("tokenizer", "normalization"):
+        for name in ("tokenizer", "normalization", "fill"):
             self._check(name, str)
         if self.token_budget is not None:
             self._check("token_budget", int, 1)

@@ -80,6 +80,7 @@ class SpitModel(nn.Module):
             gradient_bins=config.gradient_bins,
             gradient_sigma=config.gradient_sigma,
             normalization=config.normalization,
+            fill=config.fill,
         )
         self.embedder = Embedder(self.extractor.width, config.width)
         self.backbone = Transformer(config.width, config.depth, config.heads, config.mlp_ratio, config.qkv_bias,

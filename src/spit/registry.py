@@ -36,6 +36,7 @@ class Overrides(TypedDict, total=False):
     gradient_bins: int
     gradient_sigma: float
     normalization: str
+    fill: str
     mlp_ratio: float
     qkv_bias: bool
     layer_scale: float | None

@@ -83,7 +83,7 @@ def test_a_recipe_and_changes(spit: Run, command: list[object], tmp_path: Path) 
     assert written["parent"]["tokenizer"] == "voronoi"
     assert written["distill"]["second"] == 0.5
     assert (written["optimization"]["epochs"], written["optimization"]["clip"]) == (1, 0.5)
-    assert (written["optimization"]["lr"], written["optimization"]["ema"]) == (5e-4, 0.999)
+    assert (written["optimization"]["lr"], written["optimization"]["ema"]) == (4e-4, 0.999)
     assert written["augment"]["cutmix_share"] == 0.5
 
 

@@ -3,6 +3,8 @@ import math
 import pytest
 import torch
 
+import spit
+from spit.features import FeatureExtractor
 from spit.features.color import (
     CONTRAST_MEAN,
     CONTRAST_SHAPE,
@@ -134,3 +136,29 @@ def test_features_are_flattened_channel_by_channel() -> None:
     labels = torch.zeros(1, 2, 2, dtype=torch.int32)
     features = color_features(images, labels, torch.tensor([0, 1]), torch.tensor([[0, 0, 2, 2]]).int(), 2, "none")
     assert torch.equal(features, images.view(1, 12))
+
+
+def test_filled_with_its_mean_a_region_has_no_outline() -> None:
+    """An L of 3 pixels at 10, 20 and 60 in a 2×2 box: the fourth pixel is at their mean, 30, not at 0."""
+    labels = torch.tensor([[[0, 0], [0, 1]]], dtype=torch.int32)
+    image = torch.tensor([[[[10.0, 20.0], [60.0, 90.0]]]]) / 100
+    offsets, boxes = torch.tensor([0, 2]), torch.tensor([[0, 0, 2, 2], [1, 1, 2, 2]], dtype=torch.int32)
+    filled = color_features(image, labels, offsets, boxes, 2, "none", "mean")
+    assert torch.allclose(filled, torch.tensor([[0.1, 0.2, 0.6, 0.3], [0.9, 0.9, 0.9, 0.9]]))
+
+
+def test_filling_sees_nothing_of_other_regions_and_leaves_whole_boxes_alone() -> None:
+    torch.manual_seed(0)
+    image = torch.randint(0, 256, (1, 3, 32, 32), dtype=torch.uint8)
+    other = image.clone()
+    part = spit.VoronoiTokenizer(9)(image)
+    mine = part.labels == 4
+    other[:, :, ~mine[0]] = torch.randint(0, 256, (1, 3, int((~mine).sum())), dtype=torch.uint8)
+    extract = FeatureExtractor(resolution=8, gradients=False, fill="mean")
+    assert torch.equal(extract(image, part).values[4], extract(other, part).values[4])
+    squares = spit.PatchTokenizer(8)(image)
+    plain = FeatureExtractor(resolution=8, gradients=False)
+    assert torch.allclose(extract(image, squares).values, plain(image, squares).values, atol=1e-6)
+    assert not torch.allclose(extract(image, part).values, plain(image, part).values, atol=1e-3)
+    with pytest.raises(ValueError, match="expected fill to be one of zero, mean, got 'grey'"):
+        FeatureExtractor(fill="grey")

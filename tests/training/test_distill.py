@@ -223,7 +223,7 @@ def test_everyone_sees_the_same_mixed_images(parent: SpitModel, images: Tensor) 
 
 
 def test_it_learns(parent: SpitModel, images: Tensor) -> None:
-    student = student_of(parent, "superpixel", OPTIONS).train()
+    student = student_of(parent, "superpixel", OPTIONS, fill="zero").train()  # further away, so more to learn
     task = Distillation(student, parent, DistillConfig())
     optimizer = torch.optim.AdamW(student.parameters(), lr=1e-3)
     losses = []
@@ -234,6 +234,13 @@ def test_it_learns(parent: SpitModel, images: Tensor) -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.8 * losses[0]
+
+
+def test_filled_patches_begin_nearer_to_the_parent(parent: SpitModel, images: Tensor) -> None:
+    """A region's outline is an edge that the parent never saw."""
+    losses = [Distillation(student, parent, DistillConfig()).loss(student, batch_of(images))[0].item()
+              for fill in ("zero", "mean") for student in [student_of(parent, "superpixel", OPTIONS, fill=fill)]]
+    assert losses[1] < losses[0]
 
 
 def test_groups(parent: SpitModel) -> None:

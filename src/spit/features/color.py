@@ -82,6 +82,7 @@ def unchanged(images: Tensor) -> Tensor:
     return images
 
 
+FILLS = ("zero", "mean")
 NORMALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "contrast": contrast,
     "imagenet": standardize,
@@ -90,9 +91,13 @@ NORMALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def color_features(
-    images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int, normalization: str
+    images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int, normalization: str,
+    fill: str = "zero"
 ) -> Tensor:
-    """ξ^col: the box of each region at K×K, normalised, other regions and the outside at 0 (§2.3).
+    """ξ^col: the box of each region at K×K, normalised; other regions and the outside at 0 (§2.3).
+
+    With ``fill="mean"`` they are at the region's own mean instead: still nothing of them is seen, but a region's
+    outline is no edge in its patch, which is what a patch embedding learnt on whole patches would take it for.
 
     Shape:
         images ``(B, C, H, W)`` uint8 or in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes
@@ -102,7 +107,13 @@ def color_features(
         normalized = kernels.look_up(images, _table(normalization, images.shape[1], images.device))
     else:
         normalized = NORMALIZATIONS[normalization](images)
-    return kernels.color_patches(normalized, labels, offsets, boxes, resolution).flatten(1)
+    if fill == "zero":
+        return kernels.color_patches(normalized, labels, offsets, boxes, resolution).flatten(1)
+    everywhere = torch.ones_like(normalized[:, :1])
+    patches = kernels.color_patches(torch.cat([normalized, everywhere], 1), labels, offsets, boxes, resolution)
+    colors, own = patches[:, :-1], patches[:, -1:]  # how much of each sample is the region's
+    mean = colors.sum((2, 3), keepdim=True) / own.sum((2, 3), keepdim=True).clamp_min(1e-6)
+    return (colors + (1 - own) * mean).flatten(1)
 
 
 @lru_cache(maxsize=8)

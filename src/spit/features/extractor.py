@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.features.color import NORMALIZATIONS, color_features
+from spit.features.color import FILLS, NORMALIZATIONS, color_features
 from spit.features.gradient import gradient_features
 from spit.features.position import position_features
 from spit.images import Images, image_blocks, to_float
@@ -33,6 +33,8 @@ class FeatureExtractor:
         gradient_sigma: its bandwidth; 0 is the empirical histogram.
         normalization: of the colours: ``"contrast"`` (App. B, in [−1, 1]), ``"imagenet"`` (mean and
             std, for weights that come from timm) or ``"none"``.
+        fill: what a colour patch has where other regions are: ``"zero"`` (the paper), or ``"mean"``, the
+            region's own mean colour.
 
     Note:
         Only the colour features are differentiable with respect to the images.
@@ -46,6 +48,7 @@ class FeatureExtractor:
     gradient_bins: int = 16
     gradient_sigma: float = 0.025
     normalization: str = "contrast"
+    fill: str = "zero"
 
     def __post_init__(self) -> None:
         for name in ("channels", "resolution", "position_bins", "gradient_bins"):
@@ -61,6 +64,8 @@ class FeatureExtractor:
         if self.normalization not in NORMALIZATIONS:
             raise ValueError(f"expected normalization to be one of {', '.join(NORMALIZATIONS)}, "
                              f"got {self.normalization!r}")
+        if self.fill not in FILLS:
+            raise ValueError(f"expected fill to be one of {', '.join(FILLS)}, got {self.fill!r}")
 
     @property
     def width(self) -> int:
@@ -93,7 +98,7 @@ class FeatureExtractor:
                 boxes = partition.frames[first : first + int(offsets[-1])]
             first += len(boxes)
             parts = [
-                color_features(block, labels, offsets, boxes, self.resolution, self.normalization),
+                color_features(block, labels, offsets, boxes, self.resolution, self.normalization, self.fill),
                 position_features(labels, offsets, self.position_bins, self.position_sigma, boxes),
             ]
             if self.gradients:

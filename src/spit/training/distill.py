@@ -57,11 +57,12 @@ class DistillConfig:
 
 
 def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gradients: bool = True,
-               token_budget: int | None = 256, drop_path: float = 0.0) -> SpitModel:
+               token_budget: int | None = 256, drop_path: float = 0.0, fill: str = "mean") -> SpitModel:
     """A model with another τ and the parent's weights, its γ made from the parent's.
 
     Position bins number 16 and have the paper's kernels; colours keep the parent's normalisation, so that
-    its patch embedding means what it meant. Gradients begin at 0 where the parent has none.
+    its patch embedding means what it meant, and patches are filled with the region's mean, so that a region's
+    outline is no edge to it. Gradients begin at 0 where the parent has none.
 
     Raises:
         WeightsError: the parent is not a ViT with square patches.
@@ -69,7 +70,8 @@ def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gr
     patch_side(parent)
     config = parent.config.replace(
         tokenizer=tokenizer, tokenizer_options=dict(options), position_bins=16, position_sigma=0.025,
-        gradients=gradients, gradient_bins=16, gradient_sigma=0.025, token_budget=token_budget, drop_path=drop_path)
+        gradients=gradients, gradient_bins=16, gradient_sigma=0.025, token_budget=token_budget, drop_path=drop_path,
+        fill=fill)
     student = SpitModel(config)
     tensors = dict(parent.state_dict())
     tensors["embedder.projection.weight"] = _projection(tensors["embedder.projection.weight"], parent.config, student)

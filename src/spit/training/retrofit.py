@@ -36,6 +36,7 @@ class ParentRecipe:
         tokenizer: the student's.
         options: of that tokenizer, as a table ``[parent.options]``.
         gradients: whether the student's φ adds gradient histograms.
+        fill: what the student's colour patches have where other regions are, mean or zero.
         size: side of the square that the parent sees; 0 for the student's.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
         start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
@@ -46,6 +47,7 @@ class ParentRecipe:
     tokenizer: str = "superpixel"
     options: Mapping[str, Any] = field(default_factory=dict)
     gradients: bool = True
+    fill: str = "mean"
     size: int = 0
     second: str = ""
     start: str = ""
@@ -59,9 +61,9 @@ class RetrofitRecipe(Recipe):
     distill: DistillConfig = field(default_factory=DistillConfig)
     data: DataRecipe = field(default_factory=lambda: DataRecipe(side=224, size=224))
     augment: AugmentConfig = field(default_factory=lambda: AugmentConfig(
-        scale=(0.25, 1.0), policies=("none", "three"), cutmix_share=0.5))
+        scale=(0.25, 1.0), policies=("none",), cutmix_share=0.5))
     optimization: Optimization = field(default_factory=lambda: Optimization(
-        epochs=20, batch=512, lr=5e-4, warmup=0.5, ema=0.999, drop_path=0.0))
+        epochs=20, batch=512, lr=4e-4, warmup=0.5, ema=0.999, drop_path=0.0))
 
 
 def load_parent(path: str) -> SpitModel:
@@ -87,7 +89,7 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
         student = load_model(recipe.parent.start)
     else:
         student = student_of(parent, recipe.parent.tokenizer, recipe.parent.options, recipe.parent.gradients,
-                             optimization.token_budget or None, optimization.drop_path)
+                             optimization.token_budget or None, optimization.drop_path, recipe.parent.fill)
     second: Callable[[Tensor], Tensor] | None = (
         load_teacher(recipe.parent.second, team.device) if recipe.parent.second else None)
     parent = parent.to(team.device)
