@@ -29,7 +29,7 @@ SEED = 0
 BASE = {
     "batch": 512, "lr": 4e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0, "scale": 0.25,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224, "parent_size": 0,
-    "tokenizer": "superpixel", "options": {"compactness": 0.4}, "fill": "mean",
+    "tokenizer": "superpixel", "options": {"compactness": 0.8}, "fill": "mean",
 }
 VARIANTS = {
     "base": {},
@@ -49,7 +49,7 @@ VARIANTS = {
     "160 px, parent at 224": {"size": 160, "parent_size": 224},
     "192 px": {"size": 192},
     "not compact": {"options": {}},
-    "compactness 0.8": {"options": {"compactness": 0.8}},
+    "compactness 0.4": {"options": {"compactness": 0.4}},
     "filled with 0": {"fill": "zero"},
     "not compact, filled with 0": {"options": {}, "fill": "zero"},
     "voronoi": {"tokenizer": "voronoi", "options": {}},
