@@ -43,7 +43,8 @@ def test_rows_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: P
     rows = first.json["rows"]
     assert [(row["model"], row["tokenizer"], row["cut"]["features"]) for row in rows] == [
         ("tiny", "superpixel", "tokens"), ("tiny (baseline)", "patch", "keys"), ("tiny (baseline)", "patch", "tokens")]
-    assert rows[1]["cut"]["tau"] == 0.2
+    assert [row["cut"]["tau"] for row in rows] == [None, 0.2, 0.2]
+    assert [row["cut"]["foreground"] for row in rows] == ["border", "largest", "largest"]
     pages = ["page_1_tiny_tokens.png", "page_2_tiny_keys.png", "page_3_tiny_tokens.png"]
     assert names(tmp_path / "out") == ["images.jsonl", *pages, "results.json", "results.md"]
     assert json.loads((tmp_path / "out/results.json").read_text()) == first.json

@@ -38,6 +38,7 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
     found = library.segment(library.load_model(model), image)
     mask = found.mask[0].numpy()
     assert document["foreground"] == pytest.approx(mask.mean(), abs=1e-6)
+    assert (document["cut"]["tau"], document["cut"]["foreground"]) == (None, "border")
     assert np.array_equal(np.array(Image.open(tmp_path / "out/a.mask.png")) == 255, mask)
     cutout = np.array(Image.open(tmp_path / "out/a.cutout.png"))
     assert np.array_equal(cutout[:, :, 3] == 255, mask)
@@ -70,7 +71,7 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
 @pytest.mark.parametrize(("options", "told"), [
     (["--tau", 2], "from -1 to 1"),
     (["--cut-on", "values"], "tokens, keys"),
-    (["--foreground", "center"], "class_token, largest, border"),
+    (["--foreground", "center"], "border, class_token, largest"),
     (["--layer", 7], "from -1 to 0, got 7"),
     (["--filter", "crf"], "guided"),
     (["--device", "gpu"], "cpu, cuda or auto"),

@@ -53,6 +53,9 @@ def test_figures(subject: Subject, samples: list[Sample]) -> None:
     assert seen[-1] == ("tiny", 4, 4)
     text = sheet([row], "Four images.").markdown()
     assert "| tiny | superpixel | tokens | τ 0.5, border |" in text
+    [own] = evaluate([Contender(subject, Cut())], samples)
+    assert own.iou.value > 0.8
+    assert "| tiny | superpixel | tokens | own τ, border |" in sheet([own], "").markdown()
 
 
 def test_going_on(subject: Subject, samples: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

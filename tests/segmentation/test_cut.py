@@ -3,8 +3,9 @@ import pytest
 from spit.segmentation import Cut
 
 
-def test_the_paper_s_are_the_defaults() -> None:
-    assert Cut() == Cut(tau=1 / 3, features="tokens", layer=-1, foreground="class_token", size=None, refine=None)
+def test_the_defaults() -> None:
+    """Of the paper, but for τ and the foreground: docs/segmentation.md has what was measured."""
+    assert Cut() == Cut(tau=None, features="tokens", layer=-1, foreground="border", size=None, refine=None)
     assert Cut(layer=-2).layer_of(12) == 10
 
 

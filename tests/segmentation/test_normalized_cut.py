@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spit.segmentation.normalized_cut import WEAK, _fiedler, normalized_cut, standardize
+from spit.segmentation.normalized_cut import WEAK, _fiedler, normalized_cut, own_threshold, standardize
 from spit.tokens import Tokens, offsets_of
 
 
@@ -36,6 +36,31 @@ def test_the_threshold_decides_who_is_joined() -> None:
     assert not normalized_cut(tokens, tau=-0.5).any()  # all joined: nothing to cut
 
 
+def test_an_image_s_own_threshold_by_hand() -> None:
+    """Two and one alike: of nine cosines five are 1 and four 0, so 5/9 − ¼ √(5/9 · 4/9)."""
+    tokens = cliques(2, 1).values.double()
+    tau = own_threshold((tokens @ tokens.T)[None], torch.tensor([3]))
+    assert float(tau) == pytest.approx(5 / 9 - 20**0.5 / 36, abs=1e-12)
+
+
+def test_own_threshold_is_the_default_and_behind_the_mask() -> None:
+    rows = torch.randn(50, 6, generator=torch.Generator().manual_seed(4)) + 0.5
+    tokens = Tokens(rows, torch.tensor([0, 50]))
+    unit = torch.nn.functional.normalize(rows.double(), dim=1)
+    cosines = unit @ unit.T
+    tau = float(cosines.mean() - cosines.std(correction=0) / 4)
+    assert torch.equal(normalized_cut(tokens), normalized_cut(tokens, tau))
+    assert not torch.equal(normalized_cut(tokens), normalized_cut(tokens, tau + 0.2))
+    padded = torch.nn.functional.pad(cosines, (0, 9, 0, 9))[None]
+    assert float(own_threshold(padded, torch.tensor([50]))) == pytest.approx(tau, abs=1e-14)
+
+
+def test_tokens_alike_but_for_rounding_are_not_cut() -> None:
+    rows = torch.randn(1, 192, generator=torch.Generator().manual_seed(5)).repeat(60, 1)
+    rows = rows * (1 + 1e-6 * torch.rand(rows.shape, generator=torch.Generator().manual_seed(6)))
+    assert not normalized_cut(Tokens(rows, torch.tensor([0, 60]))).any()
+
+
 def test_equals_the_generalised_problem() -> None:
     tokens = Tokens(torch.randn(40, 6, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 40]))
     vector = normalized_cut(tokens, tau=0.3)
@@ -57,13 +82,14 @@ def test_an_image_is_cut_as_if_alone() -> None:
     assert torch.equal(normalized_cut(packed), torch.cat(alone))
 
 
-def test_padding_as_a_gpu_has_it_changes_nothing_that_shows() -> None:
+@pytest.mark.parametrize("tau", [None, 1 / 3])
+def test_padding_as_a_gpu_has_it_changes_nothing_that_shows(tau: float | None) -> None:
     generator = torch.Generator().manual_seed(3)
     images = [torch.randn(count, 8, generator=generator, dtype=torch.float64) for count in (30, 77, 2)]
     padded = torch.nn.utils.rnn.pad_sequence(images, batch_first=True)
     real = torch.arange(77) < torch.tensor([30, 77, 2])[:, None]
-    for vector, image in zip(_fiedler(padded, real, 1 / 3), images, strict=True):
-        alone = normalized_cut(Tokens(image, torch.tensor([0, len(image)])))
+    for vector, image in zip(_fiedler(padded, real, tau), images, strict=True):
+        alone = normalized_cut(Tokens(image, torch.tensor([0, len(image)])), tau)
         torch.testing.assert_close(vector[: len(image)], alone, rtol=0, atol=1e-9)
         assert not vector[len(image) :].any()
 

@@ -12,10 +12,11 @@ from spit.model import SpitModel
 Scene = Callable[..., Tensor]
 
 
-def test_a_disc_is_found(model: SpitModel, scene: Scene) -> None:
+@pytest.mark.parametrize("tau", [None, 0.5])
+def test_a_disc_is_found(tau: float | None, model: SpitModel, scene: Scene) -> None:
     """Even random weights keep colours apart."""
     image = scene()
-    found = spit.segment(model, image, foreground="border", tau=0.5)
+    found = spit.segment(model, image, tau=tau)
     y, x = torch.meshgrid(torch.arange(40), torch.arange(48), indexing="ij")
     disc = (y - 20) ** 2 + (x - 24) ** 2 < 13**2
     mask = found.mask[0]
@@ -38,7 +39,8 @@ def test_shapes_and_meaning(model: SpitModel, scene: Scene) -> None:
     assert "foreground [" in repr(found)
 
 
-@pytest.mark.parametrize("options", [{}, {"features": "keys"}, {"layer": 0, "foreground": "largest"},
+@pytest.mark.parametrize("options", [{}, {"features": "keys", "foreground": "class_token"},
+                                     {"tau": 1 / 3}, {"layer": 0, "foreground": "largest"},
                                      {"size": 24, "refine": "guided"}])
 def test_an_image_s_answer_is_its_own(options: dict[str, object], model: SpitModel, scene: Scene) -> None:
     images = [scene(40, 48, 0), scene(40, 48, 1), scene(33, 60, 2)]

@@ -20,14 +20,16 @@ def _option(name: str, text: str, metavar: str | None = None) -> Any:
 class Cutting:
     """How tokens are cut; what is left out is :class:`spit.segmentation.Cut`'s own."""
 
-    tau: Annotated[float | None, _option("--tau", "Cosine above which two tokens are joined, 1/3 unless told.")] = None
+    tau: Annotated[float | None, _option(
+        "--tau", "Cosine above which two tokens are joined, 1/3 in the paper; by the image's own unless told.")] = None
     cut_on: Annotated[str | None, _option(
         "--cut-on", "The layer's tokens, or the keys that its attention compares; tokens unless told.",
         "tokens|keys")] = None
     layer: Annotated[int | None, _option("--layer", "Which layer's, -1 the last, as it is unless told.")] = None
     foreground: Annotated[str | None, _option(
-        "--foreground", "Which side it is: by class tokens of the masked images, the largest entry (TokenCut), or the "
-                        "side with less of the border; class_token unless told.", "class_token|largest|border")] = None
+        "--foreground", "Which side it is: the one with less of the border, by class tokens of the masked images (the "
+                        "paper), or the largest entry's (TokenCut); border unless told.",
+        "border|class_token|largest")] = None
     size: Annotated[int | None, _option(
         "--size", "Shorter side that the model sees; the image's own unless told.")] = None
     filter: Annotated[str | None, _option(

@@ -190,7 +190,8 @@ def sheet(rows: Sequence[Row], about: str) -> Sheet:
     cells = []
     for row in rows:
         cut = row.cut
-        how = f"τ {cut['tau']:.3g}, {cut['foreground']}" + (f", {cut['size']} px" if cut["size"] else "") + (
+        threshold = "own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}"
+        how = f"{threshold}, {cut['foreground']}" + (f", {cut['size']} px" if cut["size"] else "") + (
             f", {cut['refine']}" if cut["refine"] else "")
         layer = "" if cut["layer"] == -1 else f" of layer {cut['layer']}"
         cells.append([row.model, row.tokenizer, cut["features"] + layer, how, str(row.max_f),

@@ -51,7 +51,7 @@ class Scene:
 
 @torch.no_grad()
 def correspond(model: SpitModel, source: Tensor, targets: Images, *, temperature: float = TEMPERATURE,
-               tau: float = 1 / 3, features: str = "tokens", layer: int = -1, foreground: str = "class_token",
+               tau: float | None = None, features: str = "tokens", layer: int = -1, foreground: str = "border",
                size: int | None = None) -> Correspondence:
     """Colour the parts of a source image, and the parts of target images that are like them.
 

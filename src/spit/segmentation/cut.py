@@ -4,7 +4,7 @@ import difflib
 from dataclasses import dataclass
 
 FEATURES = ("tokens", "keys")
-FOREGROUNDS = ("class_token", "largest", "border")
+FOREGROUNDS = ("border", "class_token", "largest")
 FILTERS = ("guided",)
 
 
@@ -13,30 +13,31 @@ class Cut:
     """The options of :func:`spit.segment`.
 
     Attributes:
-        tau: τ, the cosine above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's own code.
+        tau: τ, the cosine above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's own code. None is
+            the image's own, see :func:`~spit.segmentation.normalized_cut.own_threshold`.
         features: "tokens" are what leaves a layer, through the final norm; "keys" what its attention compares.
         layer: whose, from 0, or from the end with −1 the last.
-        foreground: which side of the cut it is. "class_token": the one whose class token, the other side
-            replaced by the image's mean colour, is nearer to that of the whole image by cosine (App. E);
-            "largest": the one with the entry of the largest magnitude (TokenCut); "border": the one that has
-            less of the image's border.
+        foreground: which side of the cut it is. "border": the one that has less of the image's border;
+            "class_token": the one whose class token, the other side replaced by the image's mean colour, is
+            nearer to that of the whole image by cosine (App. E); "largest": the one with the entry of the
+            largest magnitude (TokenCut).
         size: the shorter side that the model sees; the maps come back to the image's own pixels by the
             nearest one. None leaves the image as it is.
         refine: "guided" smooths the soft map along the image's edges, see
             :func:`~spit.segmentation.guided.guided_filter`; None does nothing after the cut.
     """
 
-    tau: float = 1 / 3
+    tau: float | None = None
     features: str = "tokens"
     layer: int = -1
-    foreground: str = "class_token"
+    foreground: str = "border"
     size: int | None = None
     refine: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.tau, bool) or not isinstance(self.tau, int | float):
-            raise TypeError(f"expected tau as a number, got {self.tau!r}")
-        if not -1 <= self.tau <= 1:
+        if isinstance(self.tau, bool) or not isinstance(self.tau, int | float | None):
+            raise TypeError(f"expected tau as a number, or None for the image's own, got {self.tau!r}")
+        if self.tau is not None and not -1 <= self.tau <= 1:
             raise ValueError(f"expected tau, a cosine, from -1 to 1, got {self.tau}")
         for name in ("layer", "size"):
             value = getattr(self, name)

@@ -46,14 +46,16 @@ class Segmentation:
 
 
 @torch.no_grad()
-def segment(model: SpitModel, images: Images, *, tau: float = 1 / 3, features: str = "tokens", layer: int = -1,
-            foreground: str = "class_token", size: int | None = None, refine: str | None = None) -> Segmentation:
+def segment(model: SpitModel, images: Images, *, tau: float | None = None, features: str = "tokens",
+            layer: int = -1, foreground: str = "border", size: int | None = None,
+            refine: str | None = None) -> Segmentation:
     """Find the salient object of each image: TokenCut on the model's own tokens.
 
-    The tokens, class token apart, are a graph joined where their cosine is above τ; its normalised cut gives
-    the Fiedler vector x; ``z = (x − mean) / std`` over the tokens, turned so that the foreground is positive,
-    is painted on the regions without interpolation. The soft map is ``1 / (1 + e^(−z))`` and the mask where
-    that exceeds 0.5. An image with nothing to cut, of one colour say, is 0.5 everywhere and has no foreground.
+    The tokens, class token apart, are a graph joined where their cosine is above τ, the image's own unless
+    told; its normalised cut gives the Fiedler vector x; ``z = (x − mean) / std`` over the tokens, turned so
+    that the foreground is positive, is painted on the regions without interpolation. The soft map is
+    ``1 / (1 + e^(−z))`` and the mask where that exceeds 0.5. An image with nothing to cut, one superpixel say,
+    is 0.5 everywhere and has no foreground.
 
     What the tokens are is the model's business: ``model.with_tokenizer("superpixel", levels=3)`` cuts finer ones.
 
