@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from spit.attribution.targets import choose_classes, read_target
@@ -14,3 +15,9 @@ def test_the_predicted_class_stands_in():
     logits = torch.tensor([[0.0, 2.0], [3.0, 1.0]])
     assert choose_classes(logits, None).tolist() == [1, 0]
     assert choose_classes(logits, torch.tensor([0, 0])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("target", ["tabby", ["tabby", "lynx"], 1.5, True])
+def test_names_are_no_numbers(small, target):
+    with pytest.raises(TypeError, match=r"target class as an integer.*imagenet_classes\(\).index\(name\)"):
+        read_target(small(), 2, target)

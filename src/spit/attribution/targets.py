@@ -21,9 +21,14 @@ def read_target(model: SpitModel, images: int, target: Target) -> Tensor | None:
     """
     if target is None:
         return None
-    classes = torch.as_tensor(target, device=model.embedder.class_token.device)
+    wrong = TypeError(f"expected a target class as an integer, or one for each image, got {target!r}; "
+                      "spit.data.classes.imagenet_classes().index(name) is the number of a name")
+    try:
+        classes = torch.as_tensor(target, device=model.embedder.class_token.device)
+    except (TypeError, ValueError) as error:
+        raise wrong from error
     if classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool:
-        raise TypeError(f"expected a target class as an integer, or one for each image, got {target!r}")
+        raise wrong
     if classes.ndim > 1 or (classes.ndim == 1 and len(classes) != images):
         raise ValueError(f"expected one target class, or one for each of {plural(images, 'image')}, "
                          f"got shape {tuple(classes.shape)}")
