@@ -59,10 +59,13 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
     for file in ("0.mask.png", "1.mask.png"):
         (tmp_path / "out/deep" / file).write_bytes(b"mine")
     (tmp_path / "out/deep/1.overlay.png").unlink()  # this one is not whole, so it is done again
-    assert spit(*base, "--json").json == first.json
+    second = spit(*base, "--json").json
+    assert second["images"] == first.json["images"]
+    assert (first.json["done_earlier"], second["done_earlier"]) == ([], [str(tmp_path / "in/deep/0.png")])
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() == b"mine"
     assert (tmp_path / "out/deep/1.mask.png").read_bytes() != b"mine"
-    spit(*base, "--tau", 0.5)  # another cut: all anew
+    assert "2 of 2 were done earlier" in spit(*base).out
+    assert "earlier" not in spit(*base, "--tau", 0.5).out  # another cut: all anew
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() != b"mine"
     assert "foreground" in spit(*base, "--again", "--foreground", "largest", "--cut-on", "keys", "--size", 24,
                                 "--filter", "guided", "--levels", 3).out

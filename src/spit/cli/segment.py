@@ -48,9 +48,12 @@ def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, readi
         subject = Subject.of("", loaded)
     case = case_of(model=subject.digest, config=loaded.config.to_dict(), cut=asdict(cut), spit=__version__)
 
+    kept: list[Path] = []
+
     def work(item: Input) -> dict[str, Any]:
         known = None if again else _earlier(item, output, case)
         if known is not None:
+            kept.append(item.path)
             return known
         image = reading.load(item.path)
         found = segment_with(loaded, image.to(place), cut)
@@ -67,9 +70,10 @@ def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, readi
 
     outcome = for_each(inputs, "Segmenting", work)
     if as_json:
-        print_json({"output": str(output), "images": outcome.answers, "failed": outcome.failures()})
+        print_json({"output": str(output), "images": outcome.answers, "done_earlier": [str(path) for path in kept],
+                    "failed": outcome.failures()})
     elif outcome.answers:
-        _show(outcome.answers, output)
+        _show(outcome.answers, output, len(kept))
     return outcome.code
 
 
@@ -106,7 +110,7 @@ def _earlier(item: Input, output: Path, case: str) -> dict[str, Any] | None:
     return known if same and len(files) == len(KINDS) and all(file.is_file() for file in files) else None
 
 
-def _show(documents: list[dict[str, Any]], output: Path) -> None:
+def _show(documents: list[dict[str, Any]], output: Path, kept: int) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("image", overflow="fold")
     for column in ("width", "height", "tokens", "foreground"):
@@ -117,3 +121,5 @@ def _show(documents: list[dict[str, Any]], output: Path) -> None:
     console = answers()
     console.print(table)
     console.print(Text(f"{len(KINDS) + 1} files for each image are in {shown(output)}"))
+    if kept:
+        console.print(Text(f"{kept} of {len(documents)} were done earlier with these settings; --again does them too"))
