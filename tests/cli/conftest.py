@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from spit import save_model
 from spit.cli import main
+from spit.config import ModelConfig
+from spit.model import SpitModel
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,19 @@ def spit(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
         return Result(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def save_tiny(tmp_path: Path) -> Callable[..., Path]:
+    """``save_tiny(num_classes=2)`` saves a model of one narrow layer, always the same, and names its folder."""
+
+    def save(**options: Any) -> Path:
+        torch.manual_seed(0)
+        tiny = {"resolution": 4, "position_bins": 4, "gradients": False, "width": 32, "depth": 1, "heads": 2,
+                "layer_scale": None}
+        return save_model(SpitModel(ModelConfig(**{**tiny, **options})), tmp_path / "tiny")
+
+    return save
 
 
 @pytest.fixture

@@ -4,12 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import spit as library
 from spit.attribution import fit_prototypes
-from spit.config import ModelConfig
-from spit.model import SpitModel
 
 Run = Callable[..., Any]
 
@@ -22,11 +19,8 @@ def data(photo: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    return library.save_model(SpitModel(ModelConfig(
-        resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2, layer_scale=None,
-        num_classes=4)), tmp_path / "tiny")
+def model(save_tiny: Callable[..., Path]) -> Path:
+    return save_tiny(num_classes=4)
 
 
 def test_table_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,

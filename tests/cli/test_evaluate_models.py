@@ -6,11 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-
-import spit as library
-from spit.config import ModelConfig
-from spit.model import SpitModel
 
 Run = Callable[..., Any]
 
@@ -25,11 +20,8 @@ def data(photo: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    return library.save_model(SpitModel(ModelConfig(
-        resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2, layer_scale=None,
-        num_classes=2)), tmp_path / "tiny")
+def model(save_tiny: Callable[..., Path]) -> Path:
+    return save_tiny(num_classes=2)
 
 
 def test_classification(spit: Run, data: Path, model: Path) -> None:

@@ -7,22 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 import spit as library
-from spit.config import ModelConfig
-from spit.model import SpitModel
 
 Run = Callable[..., Any]
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    return library.save_model(SpitModel(ModelConfig(
-        tokenizer_options={"levels": 2}, resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2,
-        layer_scale=None, num_classes=0)), tmp_path / "tiny")
+def model(save_tiny: Callable[..., Path]) -> Path:
+    return save_tiny(tokenizer_options={"levels": 2}, num_classes=0)
 
 
 def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
