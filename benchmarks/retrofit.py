@@ -28,8 +28,8 @@ from spit.training.validate import Validation
 SEED = 0
 BASE = {
     "batch": 512, "lr": 4e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0, "scale": 0.25,
-    "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224, "parent_size": 0,
-    "tokenizer": "superpixel", "options": {"compactness": 0.8}, "fill": "mean",
+    "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
+    "tokenizer": "superpixel", "options": {"compactness": 0.8, "self_loop": "none"}, "fill": "mean",
 }
 VARIANTS = {
     "base": {},
@@ -46,10 +46,12 @@ VARIANTS = {
     "larger crops": {"scale": 0.5},
     "batch 128, lr 2.5e-4": {"batch": 128, "lr": 2.5e-4},
     "160 px": {"size": 160},
-    "160 px, parent at 224": {"size": 160, "parent_size": 224},
     "192 px": {"size": 192},
     "not compact": {"options": {}},
-    "compactness 0.4": {"options": {"compactness": 0.4}},
+    "compactness 0.4": {"options": {"compactness": 0.4, "self_loop": "none"}},
+    "with the self-loop": {"options": {"compactness": 0.8}},
+    "256 px": {"size": 256},
+    "288 px": {"size": 288},
     "filled with 0": {"fill": "zero"},
     "not compact, filled with 0": {"options": {}, "fill": "zero"},
     "voronoi": {"tokenizer": "voronoi", "options": {}},
@@ -107,7 +109,7 @@ def make_task(parent: str, options: dict, device: torch.device, validation: Vali
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
                            embedder_rate=options["embedder_rate"])
-    return Distillation(student, teacher, config, size=options["parent_size"],
+    return Distillation(student, teacher, config,
                         validate=validation and (lambda model, team: validation(lambda x: model(x).float(), team)))
 
 

@@ -16,7 +16,7 @@ from test_interop import vit
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-SECTIONS = ["Tokens", "Superpixels", "Models", "Explanations and masks", "Training"]
+SECTIONS = ["Tokens", "Superpixels", "Models", "Classification", "Explanations and masks", "Training"]
 SNIPPETS = dict(re.findall(rf"\n## ({'|'.join(SECTIONS)})\n.*?```python\n(.*?)```", README, re.DOTALL))
 TRIED = ("demo", "tokenize", "classify", "explain", "segment", "correspond", "train", "retrofit", "evaluate")
 BLOCKS = [[line for line in block.splitlines() if line.startswith("spit ") and line.split()[1] in TRIED]
@@ -54,6 +54,13 @@ def test_snippet(name: str, files: Path) -> None:
     exec(compile(SNIPPETS[name], f"README.md, {name}", "exec"), names)
     if name == "Training":
         assert torch.isfinite(names["loss"])  # type: ignore[arg-type]
+
+
+def test_classification_in_python_is_the_commands(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(SNIPPETS["Classification"], "README.md, Classification", "exec"), {})
+    printed = capsys.readouterr().out.split()
+    assert main(["classify", "photo.jpg"]) == 0
+    assert capsys.readouterr().out.split()[3:] == printed  # beyond "photo.jpg (N tokens)"
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block], ids=lambda block: block[0].split()[1])

@@ -45,6 +45,15 @@ def test_regions_share_a_value_and_masks_are_the_images_own(small, images):
     assert not torch.equal(QUICK.masks(images[0], 9), Lime(samples=40, seed=1).masks(images[0], 9))
 
 
+def test_progress_counts_the_masks_of_each_image(small, images):
+    seen = []
+    telling = Lime(samples=10, regions=9, batch=4, progress=seen.append)
+    assert torch.equal(spit.explain(small(), images[:2], telling),
+                       spit.explain(small(), images[:2], Lime(samples=10, regions=9, batch=4)))
+    assert seen == [4, 8, 10, 4, 8, 10]
+    assert telling.config() == Lime(samples=10, regions=9).config()
+
+
 def test_regions_are_omitted_with_chance_p(images):
     masks = Lime(samples=2000).masks(images[0], 64)
     omitted = 1 - masks.mean(1)

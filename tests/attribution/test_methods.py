@@ -51,12 +51,14 @@ def test_which_methods_are_of_a_class(small, images, name, depends):
     chosen = method(name, model, images)
     first, second = (spit.explain(model, images, chosen, target) for target in (0, 3))
     assert torch.equal(first, second) != depends
+    assert METHODS[name].of_class == depends
 
 
 def test_what_cannot_be_explained(small, images):
     model = small()
     for arguments, error, message in (
         ({"method": "flwo"}, ValueError, "did you mean 'flow'"),
+        ({"method": "gradcam"}, ValueError, "got 'gradcam'$"),
         ({"method": 3}, TypeError, "by name"),
         ({"target": 5}, ValueError, "from 0 to 4, got 5"),
         ({"target": [0, 1]}, ValueError, "each of 3 images"),
@@ -74,7 +76,11 @@ def test_what_cannot_be_explained(small, images):
 
 def test_methods_for_a_model(small, images, tmp_path):
     model = small()
-    assert [made.name for made in choose_methods(model)] == ["flow", "lime"]
+    left_out = {}
+    chosen = choose_methods(model, left_out=lambda name, error: left_out.update({name: str(error)}))
+    assert [made.name for made in chosen] == ["flow", "lime"]
+    assert "--prototypes FILE" in left_out.pop("prototype")
+    assert not left_out
     file = fit_prototypes(model, images).save(tmp_path / "own.safetensors")
     assert [made.name for made in choose_methods(model, prototypes=[file])] == ["flow", "prototype", "lime"]
     assert [made.name for made in choose_methods(model, ["random", "random"])] == ["random"]

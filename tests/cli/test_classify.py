@@ -47,6 +47,7 @@ def test_a_saved_model(spit: Run, photo: Callable[..., Path], folder: Path, tmp_
     paths = [photo(tmp_path / f"{seed}.png", seed=seed) for seed in range(2)]
     result = spit("classify", *paths, "--weights", folder, "--image-size", 32, "--top", 3, "--json")
     assert result.code == 0, result.err
+    assert result.json["model"]["name"] == folder.name
     model = library.load_model(folder)
     for path, document in zip(paths, result.json["images"], strict=True):
         expected = probabilities(model, path, 32)

@@ -44,6 +44,7 @@ def test_everything_about_an_image(spit: Run, photo: Callable[..., Path], folder
     [about] = document["models"]
     assert len(about["top"]) == 3
     assert about["target"] == about["top"][0]
+    assert (about["of_class"], about["left_out"]) == (["prototype", "lime"], {})
     flow = np.load(out / about["maps"]["flow"], allow_pickle=False)
     assert flow.dtype == np.float32
     np.testing.assert_allclose(flow, library.explain(own, square, "flow")[0].numpy(), rtol=1e-5)
@@ -70,9 +71,38 @@ def test_in_words_and_in_folders(spit: Run, photo: Callable[..., Path], folder: 
     result = spit("explain", tmp_path / "in", "--weights", folder, "--method", "flow", "--image-size", 32, "-o",
                   tmp_path / "out")
     assert result.code == 2
-    assert "explained is class " in result.out
+    assert "tokens): flow is the same for any class\n" in result.out
+    assert "explained is" not in result.out
     assert "1 of 3 images failed" in result.err
     assert (tmp_path / "out/below/b.explain.png").is_file()
+
+
+def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[..., Path], folder: Path,
+                                                 tmp_path: Path) -> None:
+    base = ("explain", photo(tmp_path / "cat.png"), "--weights", folder, "--image-size", 32, "--samples", 8, "-o",
+            tmp_path / "out")
+    result = spit(*base)
+    assert (result.code, result.err) == (0, "")
+    assert "explained is class " in result.out
+    [line] = [line for line in result.out.splitlines() if "left out" in line]
+    assert line.startswith("model: prototype is left out; no prototypes")
+    assert "spit.attribution.fit_prototypes" in line
+    assert "--prototypes FILE" in line
+    [about] = spit(*base, "--json").json["images"][0]["models"]
+    assert list(about["maps"]) == ["flow", "lime"]
+    assert list(about["left_out"]) == ["prototype"]
+
+
+def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spit.cli.console.PATIENCE", 0)
+    for name in "ab":
+        photo(tmp_path / f"in/{name}.png")
+    result = spit("explain", tmp_path / "in", "--weights", folder, "--image-size", 32, "--samples", 40, "-o",
+                  tmp_path / "out")
+    steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 of 40 masks", "lime, 40 of 40 masks",
+             "occlusions and pictures")
+    assert result.err.splitlines() == [f"spit: {name}.png: {step}" for name in "ab" for step in steps]
 
 
 def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
@@ -82,9 +112,10 @@ def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Pa
     base = ("explain", path, "--weights", folder, "-o", tmp_path / "out")
     for arguments, told in (
         (("--method", "flwo"), "did you mean 'flow'"),
+        (("--method", "gradcam"), "lime, random, relevance, got 'gradcam'\n"),
         (("--target", "7"), "from 0 to 6"),
         (("--target", "clas 3"), "did you mean 'class 3'"),
-        (("--method", "prototype"), "fit_prototypes"),
+        (("--method", "flow", "--method", "prototype"), "give them with --prototypes FILE"),
         (("--weights", folder), "one name twice"),
         (("--tokenizer", "cubes"), "cubes"),
     ):

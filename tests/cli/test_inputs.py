@@ -1,8 +1,10 @@
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from spit.cli.console import Say
 from spit.cli.inputs import Input, find_inputs, for_each
 from spit.errors import ImageError
 
@@ -66,7 +68,7 @@ def test_a_missing_path_is_refused_before_anything_starts(tmp_path: Path) -> Non
 def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     touch(tmp_path, "a.png", "b.png", "c.png")
 
-    def work(item: Input) -> str:
+    def work(item: Input, _: Say) -> str:
         if item.path.name == "b.png":
             raise ImageError(f"{item.path}: torn\nin two")
         return item.path.name
@@ -83,7 +85,7 @@ def test_errors_of_the_machine_stop_everything(tmp_path: Path) -> None:
     touch(tmp_path, "a.png", "b.png")
     done: list[Path] = []
 
-    def work(item: Input) -> None:
+    def work(item: Input, _: Say) -> None:
         done.append(item.path)
         raise OSError(28, "No space left on device")
 
@@ -93,8 +95,23 @@ def test_errors_of_the_machine_stop_everything(tmp_path: Path) -> None:
 
 
 def test_the_error_of_a_single_image_is_raised(tmp_path: Path, photo: Callable[..., Path]) -> None:
-    def work(item: Input) -> None:
+    def work(item: Input, _: Say) -> None:
         raise ImageError("torn")
 
     with pytest.raises(ImageError, match="torn"):
         for_each(find_inputs([photo(tmp_path / "a.png")]), "Working", work)
+
+
+def test_what_is_said_is_a_line_after_a_while_without_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "a.png")
+    now = [0.0]
+    monkeypatch.setattr("spit.cli.console.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def work(item: Input, say: Say) -> None:
+        for second in (1, 9, 11, 15, 22):
+            now[0] = second
+            say(f"{item.path.name}: second {second}")
+
+    for_each(find_inputs([tmp_path]), "Working", work)
+    assert capsys.readouterr().err == "spit: a.png: second 11\nspit: a.png: second 22\n"

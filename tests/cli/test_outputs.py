@@ -1,10 +1,11 @@
 import errno
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from spit.cli.outputs import write_files
+from spit.cli.outputs import read_about, write_about, write_files
 
 
 def test_writes_all_and_replaces(tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
@@ -45,3 +46,23 @@ def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="you gave and would be overwritten"):
         write_files({tmp_path / "sub/../cat.overlay.png": b"x"}, [tmp_path / "cat.overlay.png"])
     assert (tmp_path / "cat.overlay.png").read_text() == "mine"
+
+
+def test_what_takes_the_place_of_another_images_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    about = tmp_path / "out/cat.segment.json"
+    for image in ("a/cat.jpg", str(tmp_path / "a/cat.jpg")):
+        write_about(about, {"image": image}, {tmp_path / "out/cat.mask.png": b"1"}, [])
+    assert capsys.readouterr().err == ""
+    write_about(about, {"image": "b/cat.jpg"}, {tmp_path / "out/cat.mask.png": b"2"}, [])
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"were of {tmp_path / 'a/cat.jpg'}, and are now of b/cat.jpg" in line
+    assert json.loads(about.read_text()) == read_about(about) == {"image": "b/cat.jpg"}
+
+
+@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]"])
+def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "a.json").write_bytes(content)
+    assert read_about(tmp_path / "a.json") == {}

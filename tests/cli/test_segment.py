@@ -24,20 +24,21 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
     path = photo(tmp_path / "a.png")
     result = spit("segment", path, "-o", tmp_path / "out", "--weights", model, "--json")
     assert result.code == 0, result.err
-    kinds = ("cutout.png", "json", "mask.png", "overlay.png", "saliency.png")
+    kinds = ("cutout.png", "mask-overlay.png", "mask.png", "saliency.png", "segment.json")
     assert names(tmp_path / "out") == [f"a.{kind}" for kind in kinds]
     [document] = result.json["images"]
-    assert json.loads((tmp_path / "out/a.json").read_text()) == document
+    assert json.loads((tmp_path / "out/a.segment.json").read_text()) == document
     image = library.load_image(path)
     found = library.segment(library.load_model(model), image)
     mask = found.mask[0].numpy()
     assert document["foreground"] == pytest.approx(mask.mean(), abs=1e-6)
-    assert (document["cut"]["tau"], document["cut"]["foreground"]) == (None, "border")
+    assert (document["model"], document["cut"]["foreground"]) == (model.name, "border")
+    assert document["cut"]["tau"] == float(found.tau[0])  # the image's own, which is nowhere else to be read
     assert np.array_equal(np.array(Image.open(tmp_path / "out/a.mask.png")) == 255, mask)
     cutout = np.array(Image.open(tmp_path / "out/a.cutout.png"))
     assert np.array_equal(cutout[:, :, 3] == 255, mask)
     assert np.array_equal(cutout[:, :, :3], image.permute(1, 2, 0).numpy())
-    overlay = np.array(Image.open(tmp_path / "out/a.overlay.png"))
+    overlay = np.array(Image.open(tmp_path / "out/a.mask-overlay.png"))
     assert np.array_equal(overlay[mask], image.permute(1, 2, 0).numpy()[mask])
     soft = np.array(Image.open(tmp_path / "out/a.saliency.png"))
     assert np.abs(soft / 255 - found.saliency[0].numpy()).max() <= 0.5 / 255 + 1e-6
@@ -52,14 +53,14 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
     assert len(names(tmp_path / "out" / "deep")) == 10
     for file in ("0.mask.png", "1.mask.png"):
         (tmp_path / "out/deep" / file).write_bytes(b"mine")
-    (tmp_path / "out/deep/1.overlay.png").unlink()  # this one is not whole, so it is done again
+    (tmp_path / "out/deep/1.mask-overlay.png").unlink()  # this one is not whole, so it is done again
     second = spit(*base, "--json").json
     assert second["images"] == first.json["images"]
     assert (first.json["done_earlier"], second["done_earlier"]) == ([], [str(tmp_path / "in/deep/0.png")])
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() == b"mine"
     assert (tmp_path / "out/deep/1.mask.png").read_bytes() != b"mine"
     assert "2 of 2 were done earlier" in spit(*base).out
-    assert "earlier" not in spit(*base, "--tau", 0.5).out  # another cut: all anew
+    assert {item["cut"]["tau"] for item in spit(*base, "--tau", 0.5, "--json").json["images"]} == {0.5}  # all anew
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() != b"mine"
     assert "foreground" in spit(*base, "--again", "--foreground", "largest", "--cut-on", "keys", "--size", 24,
                                 "--filter", "guided", "--levels", 3).out
@@ -67,10 +68,10 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
 
 @pytest.mark.parametrize(("options", "told"), [
     (["--tau", 2], "from -1 to 1"),
-    (["--cut-on", "values"], "tokens, keys"),
+    (["--cut-on", "values"], "--cut-on among tokens, keys"),
     (["--foreground", "center"], "border, class_token, largest"),
     (["--layer", 7], "from -1 to 0, got 7"),
-    (["--filter", "crf"], "guided"),
+    (["--filter", "crf"], "--filter among guided"),
     (["--device", "gpu"], "cpu, cuda or auto"),
     (["--patch-size", 8], "belongs to --tokenizer patch"),
 ])
@@ -86,6 +87,26 @@ def test_a_bad_image_among_others(spit: Run, photo: Callable[..., Path], model: 
     (tmp_path / "in" / "b.png").write_text("no image")
     result = spit("segment", tmp_path / "in", "-o", tmp_path / "out", "--weights", model, "--json")
     assert (result.code, len(result.json["images"]), len(result.json["failed"])) == (2, 1, 1)
+
+
+def test_beside_what_tokenize_wrote(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
+                                    names: Callable[[Path], list[str]]) -> None:
+    path = photo(tmp_path / "a.png")
+    assert spit("tokenize", path, "-o", tmp_path / "out").code == 0
+    before = {name: (tmp_path / "out" / name).read_bytes() for name in names(tmp_path / "out")}
+    result = spit("segment", path, "-o", tmp_path / "out", "--weights", model)
+    assert (result.code, result.err) == (0, "")
+    assert len(names(tmp_path / "out")) == len(before) + 5
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in before} == before
+
+
+@pytest.mark.parametrize("other", ["b/cat.png", "a/cat.jpg"])
+def test_another_photo_of_the_same_name(other: str, spit: Run, photo: Callable[..., Path], model: Path,
+                                        tmp_path: Path) -> None:
+    first, second = photo(tmp_path / "a/cat.png"), photo(tmp_path / other, seed=1)
+    base = ("-o", tmp_path / "out", "--weights", model)
+    assert [spit("segment", first, *base).err for _ in range(2)] == ["", ""]
+    assert f"were of {first}, and are now of {second}" in spit("segment", second, *base).err
 
 
 def test_help(spit: Run) -> None:

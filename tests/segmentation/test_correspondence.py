@@ -1,6 +1,7 @@
 """spit.correspond: the attention and the colours by hand, shapes, batches, errors."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 import spit
 from spit.model import SpitModel
-from spit.segmentation.correspondence import all_pairs, mix, pseudo_colors
+from spit.segmentation.correspondence import all_pairs, colored_share, mix, pseudo_colors, scenes
 from spit.segmentation.cut import Cut
 
 Scene = Callable[..., Tensor]
@@ -72,6 +73,17 @@ def test_all_pairs_are_the_single_ones(model: SpitModel, scene: Scene) -> None:
         single = spit.correspond(model, source, images)
         assert torch.equal(grid[m][m], single.source)
         assert torch.equal(grid[m][1 - m], single.targets[1 - m])
+
+
+def test_how_much_is_coloured(model: SpitModel, scene: Scene) -> None:
+    """A target of the source's foreground alone is coloured, one of its background alone is black."""
+    [whole] = scenes(model, scene(30, 36, 0), Cut())
+    areas = whole.paint(whole.side[:, None].float())
+    assert colored_share(whole, whole) == pytest.approx(float(areas.mean()), abs=1e-4)
+    for side, share in ((whole.side, 1), (~whole.side, 0)):
+        token = whole.tokens[side][:1].expand_as(whole.tokens)
+        alike = replace(whole, tokens=token)
+        assert colored_share(whole, alike, 1e-4) == pytest.approx(share, abs=1e-4)
 
 
 def test_refusals(model: SpitModel, scene: Scene) -> None:

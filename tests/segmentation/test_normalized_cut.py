@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spit.segmentation.normalized_cut import WEAK, _fiedler, normalized_cut, own_threshold, standardize
+from spit.segmentation.normalized_cut import WEAK, _fiedler, cut_graphs, normalized_cut, own_threshold, standardize
 from spit.tokens import Tokens, offsets_of
 
 
@@ -50,6 +50,8 @@ def test_own_threshold_is_the_default_and_behind_the_mask() -> None:
     cosines = unit @ unit.T
     tau = float(cosines.mean() - cosines.std(correction=0) / 4)
     assert torch.equal(normalized_cut(tokens), normalized_cut(tokens, tau))
+    assert float(cut_graphs(tokens)[1]) == pytest.approx(tau, abs=1e-14)
+    assert cut_graphs(tokens, 0.25)[1].tolist() == [0.25]
     assert not torch.equal(normalized_cut(tokens), normalized_cut(tokens, tau + 0.2))
     padded = torch.nn.functional.pad(cosines, (0, 9, 0, 9))[None]
     assert float(own_threshold(padded, torch.tensor([50]))) == pytest.approx(tau, abs=1e-14)
@@ -88,7 +90,7 @@ def test_padding_as_a_gpu_has_it_changes_nothing_that_shows(tau: float | None) -
     images = [torch.randn(count, 8, generator=generator, dtype=torch.float64) for count in (30, 77, 2)]
     padded = torch.nn.utils.rnn.pad_sequence(images, batch_first=True)
     real = torch.arange(77) < torch.tensor([30, 77, 2])[:, None]
-    for vector, image in zip(_fiedler(padded, real, tau), images, strict=True):
+    for vector, image in zip(_fiedler(padded, real, tau)[0], images, strict=True):
         alone = normalized_cut(Tokens(image, torch.tensor([0, len(image)])), tau)
         torch.testing.assert_close(vector[: len(image)], alone, rtol=0, atol=1e-9)
         assert not vector[len(image) :].any()

@@ -32,6 +32,7 @@ def test_shapes_and_meaning(model: SpitModel, scene: Scene) -> None:
     assert (found.saliency.dtype, found.mask.dtype, len(found)) == (torch.float32, torch.bool, 3)
     assert 0 <= float(found.saliency.min()) <= float(found.saliency.max()) <= 1
     assert torch.equal(found.mask, found.saliency > 0.5)
+    assert torch.equal(spit.segment(model, images[1], tau=float(found.tau[1])).mask[0], found.mask[1])
     assert torch.equal(found.mask, found.partition.paint(found.values > 0))
     for values in torch.split(found.values, found.partition.counts.tolist()):
         assert float(values.mean()) == pytest.approx(0, abs=1e-5)

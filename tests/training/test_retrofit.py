@@ -77,23 +77,6 @@ def test_what_a_run_gives(run: Run, photos: Path, tmp_path: Path) -> None:
     assert run("a", f"data.validation={photos}")["finished"]
 
 
-def test_small_images_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The student's squares grow; the parent's are as large as told, however small the student's."""
-    seen: list[tuple[str, int]] = []
-    plain = SpitModel.forward
-
-    def watched(model: SpitModel, images: torch.Tensor, record: Any = None) -> Any:
-        seen.append((model.config.tokenizer, images.shape[-1]))
-        return plain(model, images, record)
-
-    monkeypatch.setattr(SpitModel, "forward", watched)
-    run("a", "data.small=24", "data.small_share=0.5", "parent.size=32")
-    assert seen == [("patch", 32), ("superpixel", 24), ("patch", 32), ("superpixel", 32)]
-    seen.clear()
-    run("b", "data.small=16", "data.small_share=0.5")
-    assert seen == [("patch", 16), ("superpixel", 16), ("patch", 32), ("superpixel", 32)]
-
-
 def test_a_start(run: Run, parent: Path, tmp_path: Path) -> None:
     """A student goes on: with a rate of 0 it stays what it was."""
     first = load(run("a")["model"])
@@ -117,10 +100,6 @@ def test_what_does_not_fit(run: Run, photos: Path, parent: Path, tmp_path: Path)
         run("b", "data.train=[]")
     with pytest.raises(TrainingError, match=r"multiple of the parent's patches of 8, got 36; --set data.size=32"):
         run("c", "data.size=36")
-    with pytest.raises(TrainingError, match=r"expected data.small to be a multiple .* got 20; --set data.small=16"):
-        run("c", "data.small=20")
-    with pytest.raises(TrainingError, match=r"expected parent.size to be a multiple .* got 20; --set parent.size=16"):
-        run("c", "parent.size=20", "data.small=20")
     safetensors.torch.save_file(vit(width=64, classes=3), tmp_path / "three.safetensors")
     with pytest.raises(TrainingError, match=r"a second teacher of the parent's 2 classes, got 3 from .*three"):
         run("d", f"parent.second={tmp_path / 'three.safetensors'}")

@@ -24,6 +24,7 @@ class RandomControl:
     """
 
     name: ClassVar[str] = "random"
+    of_class: ClassVar[bool] = False
     seed: int = 0
 
     def config(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Flow:
     """
 
     name: ClassVar[str] = "flow"
+    of_class: ClassVar[bool] = False
     strength: float = 0.9
     merge: Merge = "max"
 

@@ -1,7 +1,7 @@
 """LIME: a linear model of what happens to a probability when regions are taken away (Ribeiro et al., 2016)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -32,12 +32,14 @@ class Lime:
         penalty: of the ridge.
         seed: other masks for another seed.
         batch: masked images in a forward pass.
+        progress: called after every pass with the masks that were answered for this image so far.
 
     Shape:
         images ``(B, C, H, W)`` to ``(B, H, W)``: for every pixel the coefficient of its region.
     """
 
     name: ClassVar[str] = "lime"
+    of_class: ClassVar[bool] = True
     samples: int = 256
     regions: int = 64
     least: float = 0.1
@@ -45,6 +47,7 @@ class Lime:
     penalty: float = 1.0
     seed: int = 0
     batch: int = 32
+    progress: Callable[[int], None] = field(default=lambda masks: None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for option in ("samples", "regions", "batch"):
@@ -55,7 +58,7 @@ class Lime:
 
     def config(self) -> dict[str, Any]:
         """All that the map depends on beside model and image."""
-        return {key: value for key, value in asdict(self).items() if key != "batch"}
+        return {key: value for key, value in vars(self).items() if key not in ("batch", "progress")}
 
     @torch.no_grad()
     def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
@@ -70,8 +73,13 @@ class Lime:
         mean = pixels.mean((2, 3), keepdim=True)
         masks = self.masks(image, int(labels.max()) + 1).to(image.device)
 
+        answered = 0
+
         def probabilities(occluded: Tensor) -> Tensor:
+            nonlocal answered
             answer: Tensor = model(occluded).float().softmax(1)[:, label]
+            answered += len(occluded)
+            self.progress(answered)
             return answer
 
         def present(mask: Tensor, *_: Any, **__: Any) -> Tensor:

@@ -1,8 +1,7 @@
 """``spit.explain``: one call for every method of attribution."""
 
 import difflib
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
@@ -16,7 +15,7 @@ from spit.attribution.projection import PrototypeProjection
 from spit.attribution.prototypes import find_prototypes
 from spit.attribution.relevance import Relevance
 from spit.attribution.targets import Target, read_target
-from spit.errors import MissingExtra, WeightsError
+from spit.errors import MissingExtra, SpitError, WeightsError
 from spit.images import Images, image_blocks
 from spit.model import SpitModel
 
@@ -26,6 +25,11 @@ class Method(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def of_class(self) -> bool:
+        """Whether another class has another map."""
+        ...
 
     def config(self) -> dict[str, Any]:
         """All that a map depends on beside model and image, as JSON has it."""
@@ -96,10 +100,10 @@ def create_method(name: str, **options: Any) -> Method:
     """A method by name.
 
     Raises:
-        ValueError: an unknown name; the nearest one is named.
+        ValueError: an unknown name; the known ones are named, and the nearest where one is near.
     """
     if name not in METHODS:
-        near = difflib.get_close_matches(str(name), METHODS, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(str(name), METHODS, n=1, cutoff=0.7)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"expected a method among {', '.join(METHODS)}, got {name!r}{hint}")
     method: Method = METHODS[name](**options)
@@ -107,7 +111,8 @@ def create_method(name: str, **options: Any) -> Method:
 
 
 def choose_methods(model: SpitModel, names: Sequence[str] | None = None, samples: int = 256,
-                   prototypes: Iterable[str | PathLike[str]] = ()) -> list[Method]:
+                   prototypes: Iterable[str | PathLike[str]] = (),
+                   left_out: Callable[[str, SpitError], None] = lambda name, error: None) -> list[Method]:
     """Methods made for one model, with its own prototypes.
 
     Args:
@@ -115,6 +120,7 @@ def choose_methods(model: SpitModel, names: Sequence[str] | None = None, samples
             model has prototypes, lime where captum is installed.
         samples: LIME's masks.
         prototypes: files to look for the model's prototypes in.
+        left_out: called with each of Fig. 1's that cannot be had, and why, where no names were told.
 
     Raises:
         ValueError: an unknown name.
@@ -132,6 +138,8 @@ def choose_methods(model: SpitModel, names: Sequence[str] | None = None, samples
         return [make(name) for name in dict.fromkeys(names)]
     found = []
     for name in ("flow", "prototype", "lime"):
-        with suppress(MissingExtra, WeightsError):
+        try:
             found.append(make(name))
+        except (MissingExtra, WeightsError) as error:
+            left_out(name, error)
     return found

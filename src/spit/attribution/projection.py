@@ -29,6 +29,7 @@ class PrototypeProjection:
     """
 
     name: ClassVar[str] = "prototype"
+    of_class: ClassVar[bool] = True
     prototypes: Prototypes | str | PathLike[str] | None = None
 
     def config(self) -> dict[str, Any]:

@@ -111,7 +111,8 @@ def find_prototypes(model: SpitModel, files: Iterable[str | PathLike[str]] = ())
             found.check(model)
             return found
     raise WeightsError("no prototypes of this model's weights, neither given nor with spit; make them with "
-                       "spit.attribution.fit_prototypes(model, images).save(\"prototypes.safetensors\")")
+                       "spit.attribution.fit_prototypes(model, images).save(\"prototypes.safetensors\") and give them "
+                       "with --prototypes FILE, in Python with spit.attribution.PrototypeProjection(FILE)")
 
 
 def weights_digest(model: SpitModel) -> str:

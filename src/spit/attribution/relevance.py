@@ -26,6 +26,7 @@ class Relevance:
     """
 
     name: ClassVar[str] = "relevance"
+    of_class: ClassVar[bool] = True
 
     def config(self) -> dict[str, Any]:
         """All that the map depends on beside model and image: nothing."""

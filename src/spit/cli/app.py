@@ -8,7 +8,7 @@ import typer
 
 from spit.cli.bench import bench
 from spit.cli.classify import classify
-from spit.cli.console import fail
+from spit.cli.console import tell
 from spit.cli.correspond import correspond
 from spit.cli.demo import demo
 from spit.cli.evaluate import evaluation
@@ -62,18 +62,18 @@ def run(arguments: list[str]) -> int:
         code = app(arguments or ["--help"], prog_name="spit", standalone_mode=False)
         sys.stdout.flush()
         if code == STOPPED:  # typer's answer to an interrupt inside a command
-            fail("stopped")
+            tell("stopped")
         return int(code or 0)
     except BrokenPipeError:  # the reader, `head` say, has gone: nobody to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        fail("stopped")
+        tell("stopped")
         return STOPPED
     except Exception as error:
         if os.environ.get("SPIT_TRACEBACK") == "1" or not _is_users(error):
             raise
-        fail(_line(error))
+        tell(_line(error))
         return 2
 
 

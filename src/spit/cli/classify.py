@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from spit.cli.console import answers, print_json, shown, waiting
+from spit.cli.console import Say, answers, print_json, shown, waiting
 from spit.cli.inputs import Input, find_inputs, for_each
 from spit.cli.options import AsJson, Device, Images, ImageSize, Reading, TokenizerOptions, Weights, choose_device
 
@@ -29,17 +29,18 @@ def classify(images: Images, tokenizer: TokenizerOptions, reading: Reading, weig
     inputs = find_inputs(images)
     with waiting("Loading the model"):
         from spit.cli.models import as_json as guesses_json
-        from spit.cli.models import guess, load_classifier
+        from spit.cli.models import called, guess, load_classifier
 
         classifier = load_classifier(weights, model, tokenizer, place)
 
-    def work(item: Input) -> dict[str, Any]:
+    def work(item: Input, _: Say) -> dict[str, Any]:
         guesses, tokens = guess(classifier, reading.load(item.path), image_size, top)
         return {"image": str(item.path), "tokens": tokens, "top": guesses_json(guesses)}
 
     outcome = for_each(inputs, "Classifying", work)
     if as_json:
-        described = {"weights": weights, "image_size": image_size, "config": classifier.config.to_dict()}
+        described = {"name": called(weights, model), "weights": weights, "image_size": image_size,
+                     "config": classifier.config.to_dict()}
         print_json({"model": described, "images": outcome.answers, "failed": outcome.failures()})
     else:
         for document in outcome.answers:

@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -19,6 +20,8 @@ from rich.progress import (
 )
 
 Item = TypeVar("Item")
+Say = Callable[[str], None]
+PATIENCE = 10  # seconds without a word where there is no terminal to draw on
 
 
 def answers() -> Console:
@@ -29,8 +32,8 @@ def answers() -> Console:
     return console
 
 
-def fail(message: str) -> None:
-    """Say on stderr what went wrong, in one line."""
+def tell(message: str) -> None:
+    """Say on stderr what went wrong, or what is to be known, in one line."""
     print("spit:", " ".join(message.split()), file=sys.stderr, flush=True)
 
 
@@ -46,13 +49,26 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def track(items: Sequence[Item], description: str) -> Iterator[Iterator[Item]]:
-    """The items, to be taken one by one, behind a progress bar; one item, or no terminal, gets none."""
+def track(items: Sequence[Item], description: str) -> Iterator[tuple[Iterator[Item], Say]]:
+    """The items, to be taken one by one behind a progress bar, and a way to say what is being done with one.
+
+    Where stderr is no terminal there is no bar, and what is said is a line if nothing was for 10 seconds.
+    """
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    quiet = len(items) < 2 or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-        yield iter(progress.track(items, description=description))
+    counts = (BarColumn(), MofNCompleteColumn()) if len(items) > 1 else ()
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *counts, TimeElapsedColumn())
+    spoken = time.monotonic()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(description, total=len(items))
+
+        def say(text: str) -> None:
+            nonlocal spoken
+            progress.update(task, description=text)
+            if not console.is_terminal and time.monotonic() - spoken >= PATIENCE:
+                tell(text)
+                spoken = time.monotonic()
+
+        yield iter(progress.track(items, task_id=task)), say
 
 
 def long_bar(console: Console) -> Progress:

@@ -24,7 +24,9 @@ def correspond(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, re
     """Colour like parts alike across 2 to 12 images, every image once as the source.
 
     Above, the images; below, a row for each source: its own pseudo-colours (three principal components of its
-    tokens, its background black), and what cross-attention makes of them on the others.
+    tokens, its background black), and what cross-attention makes of them on the others. Each part of those takes
+    the colours of the source's parts that it is most like; where these are the source's background it is black, so
+    photos of nothing in common stay dark. The captions say how much is coloured.
     """
     place = choose_device(device)
     cut = cutting.cut()
@@ -37,12 +39,14 @@ def correspond(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, re
         raise ValueError(f"expected 2 to {MOST} images, got {len(paths)}")
     pixels = [reading.load(path) for path in paths]
     with waiting("Finding correspondences"):
-        from spit.segmentation.correspondence import all_pairs
+        from spit.segmentation.correspondence import colored_share, pairs_of, scenes
 
         loaded = load_model(weights, model, tokenizer, place)
-        grid = all_pairs(loaded, [image.to(place) for image in pixels], cut, temperature)
-        write_files({output: _draw(paths, pixels, grid)}, paths)
-    document = {"picture": str(output), "images": [str(path) for path in paths], "temperature": temperature}
+        made = scenes(loaded, [image.to(place) for image in pixels], cut)
+        shares = [[colored_share(source, target, temperature) for target in made] for source in made]
+        write_files({output: _draw(paths, pixels, pairs_of(made, temperature), shares)}, paths)
+    document = {"picture": str(output), "images": [str(path) for path in paths], "temperature": temperature,
+                "colored": [[round(share, 6) for share in row] for row in shares]}
     if as_json:
         print_json(document)
     else:
@@ -50,7 +54,7 @@ def correspond(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, re
     return 0
 
 
-def _draw(paths: list[Path], images: list[Any], grid: list[list[Any]]) -> bytes:
+def _draw(paths: list[Path], images: list[Any], grid: list[list[Any]], shares: list[list[float]]) -> bytes:
     """The images above; below, for each source its own colours first, then those of the others in order."""
     from spit.drawing import Tile, draw_panel, encode_png
     from spit.drawing.pictures import as_picture
@@ -59,6 +63,8 @@ def _draw(paths: list[Path], images: list[Any], grid: list[list[Any]]) -> bytes:
     rows = [[Tile(as_picture(image), name) for image, name in zip(images, names, strict=True)]]
     for source, colors in enumerate(grid):
         order = [source, *(target for target in range(len(images)) if target != source)]
-        rows.append([Tile(as_picture(colors[target].movedim(-1, 0)), names[target],
-                          "source" if target == source else f"from {names[source]}") for target in order])
-    return encode_png(draw_panel(rows, "Feature correspondences", "Original images, and each of them as the source"))
+        details = ["source", *(f"from {names[source]}, {shares[source][target]:.0%} coloured" for target in order[1:])]
+        rows.append([Tile(as_picture(colors[target].movedim(-1, 0)), names[target], detail)
+                     for target, detail in zip(order, details, strict=True)])
+    note = "Original images, and each of them as the source; black is what is most like its background"
+    return encode_png(draw_panel(rows, "Feature correspondences", note))

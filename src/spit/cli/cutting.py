@@ -37,8 +37,11 @@ class Cutting:
 
     def cut(self, **base: Any) -> "Cut":
         """The cut that was asked for; ``base`` has other defaults."""
-        from spit.segmentation.cut import Cut
+        from spit.segmentation.cut import FEATURES, FILTERS, Cut, check_choice
 
+        for option, value, known in (("--cut-on", self.cut_on, FEATURES), ("--filter", self.filter, FILTERS)):
+            if value is not None:
+                check_choice(option, value, known)  # here the options have names of their own
         given = {"tau": self.tau, "features": self.cut_on, "layer": self.layer, "foreground": self.foreground,
                  "size": self.size, "refine": self.filter}
         return Cut(**{**base, **{name: value for name, value in given.items() if value is not None}})

@@ -1,9 +1,7 @@
 """``spit explain``: which pixels a prediction rests on, as pictures and numbers."""
 
 import io
-import json
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +9,7 @@ import typer
 from rich.text import Text
 
 from spit.cli.classify import Top, guess_table
-from spit.cli.console import answers, print_json, shown, waiting
+from spit.cli.console import Say, answers, print_json, shown, waiting
 from spit.cli.evaluate_faithfulness import PrototypeFiles, Samples
 from spit.cli.inputs import Input, find_inputs, for_each
 from spit.cli.options import (
@@ -24,7 +22,7 @@ from spit.cli.options import (
     TokenizerOptions,
     choose_device,
 )
-from spit.cli.outputs import write_files
+from spit.cli.outputs import write_about
 
 if TYPE_CHECKING:
     from spit.attribution import Method
@@ -45,16 +43,17 @@ Names = Annotated[list[str] | None, typer.Option(
 TargetClass = Annotated[str | None, typer.Option(
     "--target", metavar="CLASS", show_default=False,
     help="The class to explain, by its index or, where there are 1,000, its ImageNet name; the predicted one unless "
-         "told.")]
+         "told. flow, rollout and random are the same for any class.")]
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A model with its name, and the methods it is explained by."""
+    """A model with its name, the methods it is explained by, and why others are left out."""
 
     name: str
     model: "SpitModel"
     methods: "list[Method]"
+    left_out: dict[str, str]
 
 
 def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, method: Methods = None,
@@ -65,8 +64,8 @@ def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, metho
 
     For cat.jpg: cat.explain.png (image, tokens and a map for each method, a row for each model), cat.occlusion.png
     (what is left without the most important pixels, and with nothing but them), cat.METHOD.npy (each map, float32) and
-    cat.explain.json (classes, scores). As in classification, the central square is seen. An image that cannot be
-    read is named, the others go on, and the exit code is 2.
+    cat.explain.json (classes, scores). As in classification, the central square is seen. LIME, 256 forward passes,
+    takes by far the longest. An image that cannot be read is named, the others go on, and the exit code is 2.
     """
     place = choose_device(device)
     inputs = find_inputs(images, output)
@@ -75,10 +74,11 @@ def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, metho
         explained = _load(weights or [], model or [], tokenizer, place, method, samples, prototypes or [])
         classes = [_class(target, item.model) for item in explained]
 
-    def work(item: Input) -> dict[str, Any]:
-        with waiting("Explaining") if len(inputs) == 1 else nullcontext():
-            contents, document = _describe(item, reading.load(item.path), explained, classes, top, image_size, place)
-        write_files({output / name: data for name, data in contents.items()}, given)
+    def work(item: Input, say: Say) -> dict[str, Any]:
+        image = reading.load(item.path)
+        contents, document = _describe(item, image, explained, classes, top, image_size, place, say)
+        write_about(output / f"{item.stem}.explain.json", document,
+                    {output / name: data for name, data in contents.items()}, given)
         return document
 
     outcome = for_each(inputs, "Explaining", work)
@@ -87,26 +87,31 @@ def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, metho
     else:
         for document in outcome.answers:
             _show(document, output)
+        for own in explained:
+            for name, reason in own.left_out.items():
+                answers().print(Text(f"{own.name}: {name} is left out; {reason}"))
     return outcome.code
 
 
 def _load(sources: list[str], names: list[str], options: TokenizerOptions, device: str, methods: list[str] | None,
           samples: int, files: list[Path]) -> list[Explained]:
     from spit.attribution.methods import choose_methods, create_method
-    from spit.cli.models import DEFAULT_MODEL, load_classifier
+    from spit.cli.models import DEFAULT_MODEL, called, load_classifier
 
     for name in methods or ():
         create_method(name)  # an unknown one is refused before anything is loaded
-    asked: list[tuple[str, str | None, str | None]] = [
-        (Path(source).stem if Path(source).is_file() else Path(source).name, source, None) for source in sources]
+    asked: list[tuple[str, str | None, str | None]] = [(called(source), source, None) for source in sources]
     asked += [(name, None, name) for name in names or ([] if sources else [DEFAULT_MODEL])]
     if len({name for name, _, _ in asked}) < len(asked):
         raise ValueError("expected models of different names, got one name twice")
-    explained = []
-    for name, source, registered in asked:
-        model = load_classifier(source, registered, options, device)
-        explained.append(Explained(name, model, choose_methods(model, methods or None, samples, files)))
-    return explained
+
+    def prepare(name: str, model: "SpitModel") -> Explained:
+        left_out: dict[str, str] = {}
+        chosen = choose_methods(model, methods or None, samples, files,
+                                lambda method, error: left_out.update({method: str(error)}))
+        return Explained(name, model, chosen, left_out)
+
+    return [prepare(name, load_classifier(source, registered, options, device)) for name, source, registered in asked]
 
 
 def _class(target: str | None, model: "SpitModel") -> int | None:
@@ -135,37 +140,53 @@ def _names(model: "SpitModel") -> tuple[str, ...]:
 
 
 def _describe(item: Input, image: Any, explained: list[Explained], classes: list[int | None], top: int, size: int,
-              device: str) -> tuple[dict[Path, bytes], dict[str, Any]]:
-    """Everything to be written about one image, below the output folder, and its JSON."""
+              device: str, say: Say) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Every picture and map to be written about one image, below the output folder, and its JSON."""
     from spit import __version__
     from spit.attribution.drawing import occlusion_rows, panel_row
-    from spit.attribution.methods import explain as explain_images
     from spit.cli.models import as_json as guesses_json
     from spit.cli.models import guess
     from spit.data.crops import central_square
     from spit.drawing import draw_panel, encode_png
 
     square = central_square(image, size).to(device)
-    contents: dict[Path, bytes] = {}
+    contents: dict[str, bytes] = {}
     panel, strips, documents = [], [], []
     for own, wanted in zip(explained, classes, strict=True):
+        doing = shown(item.path.name) + (f", {own.name}" if len(explained) > 1 else "")
+        say(f"{doing}: tokens (the first run compiles)")
         guesses, tokens = guess(own.model, image, size, own.model.config.num_classes)
         target = guesses[0] if wanted is None else next(item for item in guesses if item.index == wanted)
-        maps = {method.name: explain_images(own.model, square, method, target.index)[0] for method in own.methods}
-        panel.append(panel_row(square, own.model, maps, own.name, f"{target.name}, {target.probability:.1%}"))
+        maps = {method.name: _explain(own.model, square, method, target.index, doing, say) for method in own.methods}
+        say(f"{doing}: occlusions and pictures")
+        of_class = [method.name for method in own.methods if method.of_class]
+        named = target if of_class else guesses[0]
+        panel.append(panel_row(square, own.model, maps, own.name, f"{named.name}, {named.probability:.1%}"))
         first = next(iter(maps))
         strips += occlusion_rows(square, own.model, maps[first], target.index, f"{own.name}, {first}")
         files = {name: f"{item.stem}.{f'{own.name}.' if len(explained) > 1 else ''}{name}.npy" for name in maps}
-        contents |= {Path(files[name]): _npy(values) for name, values in maps.items()}
+        contents |= {files[name]: _npy(values) for name, values in maps.items()}
         documents.append({"model": own.name, "tokenizer": own.model.config.tokenizer, "tokens": tokens,
-                          "top": guesses_json(guesses[:top]), "target": vars(target).copy(), "maps": files})
+                          "top": guesses_json(guesses[:top]), "target": vars(target).copy(), "of_class": of_class,
+                          "maps": files, "left_out": own.left_out})
     files = {"panel": f"{item.stem}.explain.png", "occlusion": f"{item.stem}.occlusion.png"}
     note = "What is taken away becomes the mean colour. Below each picture, the probability that the class has in it"
-    contents[Path(files["panel"])] = encode_png(draw_panel(panel, item.path.name))
-    contents[Path(files["occlusion"])] = encode_png(draw_panel(strips, item.path.name, note))
+    contents[files["panel"]] = encode_png(draw_panel(panel, item.path.name))
+    contents[files["occlusion"]] = encode_png(draw_panel(strips, item.path.name, note))
     document = {"image": str(item.path), "size": size, "models": documents, "files": files, "spit": __version__}
-    contents[Path(f"{item.stem}.explain.json")] = (json.dumps(document, indent=2) + "\n").encode()
     return contents, document
+
+
+def _explain(model: "SpitModel", square: Any, method: "Method", target: int, doing: str, say: Say) -> Any:
+    """One map, ``(H, W)``; LIME says how far it is."""
+    from spit.attribution import Lime
+    from spit.attribution import explain as explain_images
+
+    say(f"{doing}: {method.name}")
+    if isinstance(method, Lime):
+        total = method.samples
+        method = replace(method, progress=lambda masks: say(f"{doing}: lime, {masks} of {total} masks"))
+    return explain_images(model, square, method, target)[0]
 
 
 def _npy(values: Any) -> bytes:
@@ -179,8 +200,16 @@ def _npy(values: Any) -> bytes:
 def _show(document: dict[str, Any], output: Path) -> None:
     console = answers()
     for part in document["models"]:
-        target = part["target"]
-        console.print(Text(f"{shown(document['image'])}, {part['model']} ({part['tokens']} tokens): explained is "
-                           f"{target['name']}, {target['probability']:.1%}", style="bold"))
+        about = f"{shown(document['image'])}, {part['model']} ({part['tokens']} tokens)"
+        console.print(Text(f"{about}: {_subject(part)}", style="bold"))
         console.print(guess_table(part["top"]))
     console.print(Text(f"The panel is {shown(output / document['files']['panel'])}", style="bold green"))
+
+
+def _subject(part: dict[str, Any]) -> str:
+    """What the maps are of: the class, but for the methods that know none."""
+    free = [name for name in part["maps"] if name not in part["of_class"]]
+    told = [f"explained is {part['target']['name']}, {part['target']['probability']:.1%}"] if part["of_class"] else []
+    if free:
+        told.append(f"{', '.join(free)} {'are' if len(free) > 1 else 'is'} the same for any class")
+    return "; ".join(told)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Generic, TypeVar
 
-from spit.cli.console import fail, shown, track
+from spit.cli.console import Say, shown, tell, track
 from spit.errors import ImageError, SpitError
 
 Answer = TypeVar("Answer")
@@ -67,24 +67,27 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     return inputs
 
 
-def for_each(inputs: Sequence[Input], description: str, work: Callable[[Input], Answer]) -> Outcome[Answer]:
+def for_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Answer]) -> Outcome[Answer]:
     """Work on every image behind a progress bar; one that fails is named, and the others go on.
 
     Where there is but one image its error is raised. A full disk and the like end the run.
+
+    Args:
+        work: takes an image, and a function to say what is being done with it.
     """
-    if len(inputs) == 1:
-        return Outcome([work(inputs[0])], [])
     outcome: Outcome[Answer] = Outcome([], [])
-    with track(inputs, description) as items:
+    with track(inputs, description) as (items, say):
         for item in items:
             try:
-                outcome.answers.append(work(item))
+                outcome.answers.append(work(item, say))
             except (SpitError, ValueError) as error:
+                if len(inputs) == 1:
+                    raise
                 reason = " ".join(str(error).split())
                 outcome.failed.append((item.path, reason))
-                fail(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
+                tell(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
     if outcome.failed:
-        fail(f"{len(outcome.failed)} of {len(inputs)} images failed")
+        tell(f"{len(outcome.failed)} of {len(inputs)} images failed")
     return outcome
 
 

@@ -64,9 +64,10 @@ class Measuring:
         if len(set(sources)) < len(sources):
             raise ValueError("expected each --model once, got one twice")
         with waiting("Loading models"):
+            from spit.cli.models import called
             from spit.evaluation.answers import Subject
 
-            short = [Path(source).stem if Path(source).is_file() else Path(source).name for source in sources]
+            short = [called(source) for source in sources]
             names = short if len(set(short)) == len(short) else sources
             return [Subject.of(name, _load(source).to(place).eval())
                     for name, source in zip(names, sources, strict=True)]

@@ -34,6 +34,13 @@ def embedded(name: str) -> bool:
     return (registry.CHECKPOINTS / name / weights.CONFIG).is_file()
 
 
+def called(source: str | None, name: str | None = None) -> str:
+    """What ``--weights`` and ``--model`` name, in short: the model's name, or that of its file or folder."""
+    if name is not None or source is None:
+        return name or DEFAULT_MODEL
+    return Path(source).stem if Path(source).is_file() else Path(source).name
+
+
 def load_classifier(source: str | None, name: str | None, options: TokenizerOptions, device: str) -> SpitModel:
     """The model that ``--weights``, ``--model`` and the tokenizer's options ask for.
 

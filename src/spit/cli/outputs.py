@@ -1,11 +1,13 @@
 """Files written whole or not at all."""
 
+import json
 import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from spit.cli.console import shown
+from spit.cli.console import shown, tell
 
 
 def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
@@ -40,3 +42,25 @@ def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -
         for temporary in temporaries.values():
             with suppress(OSError):
                 temporary.unlink()
+
+
+def write_about(file: Path, document: Mapping[str, Any], contents: Mapping[Path, bytes],
+                inputs: Collection[Path]) -> None:
+    """Write what a verb found in the image that ``document["image"]`` names: the document as JSON, and its files.
+
+    Where they take the place of another image's of the same name, a line on stderr says so.
+    """
+    earlier = read_about(file).get("image")
+    write_files({**contents, file: (json.dumps(document, indent=2) + "\n").encode()}, inputs)
+    if isinstance(earlier, str) and Path(earlier).resolve() != Path(document["image"]).resolve():
+        tell(f"{shown(file)} and what belongs to it were of {shown(earlier)}, and are now of "
+             f"{shown(document['image'])}; another --output keeps both")
+
+
+def read_about(file: Path) -> dict[str, Any]:
+    """What an earlier run wrote there, or nothing."""
+    try:
+        document = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}

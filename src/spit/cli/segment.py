@@ -1,6 +1,5 @@
 """``spit segment``: the salient object of images, cut out."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +9,18 @@ from rich.table import Table
 from rich.text import Text
 
 from spit.cli.classify import ModelName
-from spit.cli.console import answers, print_json, shown, waiting
+from spit.cli.console import Say, answers, print_json, shown, waiting
 from spit.cli.cutting import Cutting, load_model
 from spit.cli.inputs import Input, find_inputs, for_each
 from spit.cli.options import AsJson, Device, Images, OutputFolder, Reading, TokenizerOptions, Weights, choose_device
-from spit.cli.outputs import write_files
+from spit.cli.outputs import read_about, write_about
 
 if TYPE_CHECKING:
     from spit.segmentation.saliency import Segmentation
 
 Again = Annotated[bool, typer.Option("--again", help="Also do images that an earlier run with these settings did.")]
-KINDS = ("mask", "cutout", "overlay", "saliency")
+# each kind by its name in a file: NAME.overlay.png is spit tokenize's, in the same folder unless told
+KINDS = {"mask": "mask", "cutout": "cutout", "overlay": "mask-overlay", "saliency": "saliency"}
 
 
 def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, reading: Reading,
@@ -28,9 +28,9 @@ def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, readi
             again: Again = False, device: Device = "cpu", as_json: AsJson = False) -> int:
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
-    For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent beyond the object), cat.overlay.png
-    (the rest dimmed), cat.saliency.png (the soft map in grey) and cat.json. Folders keep their structure. What an
-    earlier run with the same model and settings has written is not done again. An image that cannot be read is
+    For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent beyond the object), cat.mask-overlay.png
+    (the rest dimmed), cat.saliency.png (the soft map in grey) and cat.segment.json. Folders keep their structure. What
+    an earlier run with the same model and settings has written is not done again. An image that cannot be read is
     named, the others go on, and the exit code is 2.
     """
     place = choose_device(device)
@@ -39,6 +39,7 @@ def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, readi
     given = [item.path for item in inputs]
     with waiting("Loading the model"):
         from spit import __version__
+        from spit.cli.models import called
         from spit.evaluation.answers import Subject
         from spit.evaluation.lines import case_of
         from spit.segmentation.saliency import segment_with
@@ -50,22 +51,22 @@ def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, readi
 
     kept: list[Path] = []
 
-    def work(item: Input) -> dict[str, Any]:
-        known = None if again else _earlier(item, output, case)
+    def work(item: Input, _: Say) -> dict[str, Any]:
+        about = output / f"{item.stem}.segment.json"
+        known = None if again else _earlier(item, about, output, case)
         if known is not None:
             kept.append(item.path)
             return known
         image = reading.load(item.path)
         found = segment_with(loaded, image.to(place), cut)
-        contents = {kind: (f"{item.stem}.{kind}.png", data) for kind, data in draw(image, found).items()}
+        contents = {kind: (f"{item.stem}.{KINDS[kind]}.png", data) for kind, data in draw(image, found).items()}
         document = {
             "image": str(item.path), "width": image.shape[2], "height": image.shape[1],
-            "modified": item.path.stat().st_mtime_ns, "tokens": int(found.partition.counts[0]),
-            "foreground": round(float(found.mask[0].float().mean()), 6), "cut": asdict(cut),
+            "modified": item.path.stat().st_mtime_ns, "model": called(weights, model),
+            "tokens": int(found.partition.counts[0]), "foreground": round(float(found.mask[0].float().mean()), 6),
+            "cut": {**asdict(cut), "tau": float(found.tau[0])},
             "files": {kind: file for kind, (file, _) in contents.items()}, "case": case, "spit": __version__}
-        files = {output / file: data for file, data in contents.values()}
-        files[output / f"{item.stem}.json"] = (json.dumps(document, indent=2) + "\n").encode()
-        write_files(files, given)
+        write_about(about, document, {output / file: data for file, data in contents.values()}, given)
         return document
 
     outcome = for_each(inputs, "Segmenting", work)
@@ -97,17 +98,16 @@ def draw(image: Any, found: "Segmentation") -> dict[str, bytes]:
     return {kind: encode_png(drawn) for kind, drawn in zip(KINDS, pictures, strict=True)}
 
 
-def _earlier(item: Input, output: Path, case: str) -> dict[str, Any] | None:
+def _earlier(item: Input, about: Path, output: Path, case: str) -> dict[str, Any] | None:
     """What an earlier run said of this very file with these settings, where all it wrote is still there."""
+    document = read_about(about)
     try:
-        document = json.loads((output / f"{item.stem}.json").read_bytes())
         same = (document["case"], document["image"], document["modified"]) == (
             case, str(item.path), item.path.stat().st_mtime_ns)
         files = [output / file for file in document["files"].values()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, KeyError, TypeError, AttributeError):
         return None
-    known: dict[str, Any] = document
-    return known if same and len(files) == len(KINDS) and all(file.is_file() for file in files) else None
+    return document if same and len(files) == len(KINDS) and all(file.is_file() for file in files) else None
 
 
 def _show(documents: list[dict[str, Any]], output: Path, kept: int) -> None:

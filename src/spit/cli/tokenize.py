@@ -7,10 +7,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from spit.cli.console import answers, print_json, shown
+from spit.cli.console import Say, answers, print_json, shown
 from spit.cli.inputs import Input, find_inputs, for_each
 from spit.cli.options import AsJson, Device, Images, OutputFolder, Reading, TokenizerOptions, choose_device
-from spit.cli.outputs import write_files
+from spit.cli.outputs import write_about
 
 if TYPE_CHECKING:
     from spit.partition import Hierarchy, Partition
@@ -42,9 +42,10 @@ def tokenize(images: Images, tokenizer: TokenizerOptions, reading: Reading,
     inputs = find_inputs(images, output)
     given = [item.path for item in inputs]
 
-    def work(item: Input) -> dict[str, Any]:
+    def work(item: Input, _: Say) -> dict[str, Any]:
         contents, document = _describe(item, reading, tokenizer.name(), cut, labels, levels_strip, place)
-        write_files({output / name: data for name, data in contents.items()}, given)
+        write_about(output / f"{item.stem}.json", document,
+                    {output / name: data for name, data in contents.items()}, given)
         return document
 
     outcome = for_each(inputs, "Tokenizing", work)
@@ -56,10 +57,8 @@ def tokenize(images: Images, tokenizer: TokenizerOptions, reading: Reading,
 
 
 def _describe(item: Input, reading: Reading, name: str, cut: "Tokenizer", labels: str, strip: bool,
-              device: str) -> tuple[dict[Path, bytes], dict[str, Any]]:
-    """Everything to be written about one image, below the output folder, and its JSON."""
-    import json
-
+              device: str) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Every picture and label map to be written about one image, below the output folder, and its JSON."""
     from spit import __version__
     from spit.drawing import draw_mean_colors, draw_overlay, encode_labels, encode_png
     from spit.tokenizers import SuperpixelTokenizer
@@ -86,8 +85,7 @@ def _describe(item: Input, reading: Reading, name: str, cut: "Tokenizer", labels
         "files": {kind: file for kind, (file, _) in contents.items()},
         "spit": __version__,
     }
-    files = {Path(file): data for file, data in contents.values()}
-    return {**files, Path(f"{item.stem}.json"): (json.dumps(document, indent=2) + "\n").encode()}, document
+    return dict(contents.values()), document
 
 
 def _counts(partition: "Partition", hierarchy: "Hierarchy | None") -> dict[str, Any]:

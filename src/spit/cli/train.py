@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from spit.cli.console import answers, fail, long_bar, print_json, shown
+from spit.cli.console import answers, long_bar, print_json, shown, tell
 from spit.cli.options import AsJson, Device, choose_device
 from spit.tokens import plural
 
@@ -60,7 +60,7 @@ def carry_out(asked: "Recipe", folder: Path, place: str, fresh: bool, force: boo
             result = carry_out_recipe(asked, folder, team, listener, fresh, force)
     except Stopped as stopped:
         if team.first:
-            fail(str(stopped))
+            tell(str(stopped))
         return STOPPED
     finally:
         team.leave()

@@ -36,12 +36,14 @@ class Scene:
     """One image as correspondences see it.
 
     Shape:
-        image ``(3, H, W)``, tokens ``(N, D)`` of unit length, colors ``(N, 3)`` in [0, 1], 0 on the background.
+        image ``(3, H, W)``, tokens ``(N, D)`` of unit length, side ``(N,)`` bool, True on the foreground, colors
+        ``(N, 3)`` in [0, 1], 0 on the background.
     """
 
     image: Tensor
     partition: Partition
     tokens: Tensor
+    side: Tensor
     colors: Tensor
 
     def paint(self, colors: Tensor) -> Tensor:
@@ -96,11 +98,11 @@ def scenes(model: SpitModel, images: Images, cut: Cut) -> list[Scene]:
     cut.layer_of(model.config.depth)
     made = []
     for some in parts_of(images):
-        seen, values = cut_tokens(model, some, cut)
+        seen, values, _ = cut_tokens(model, some, cut)
         sides = torch.split(values > 0, seen.tokens.counts.tolist())
         for index, (image, tokens, side) in enumerate(zip(some, seen.tokens, sides, strict=True)):
             unit = F.normalize(tokens.double(), dim=1)
-            made.append(Scene(image, seen.partition[index], unit, pseudo_colors(unit, side)))
+            made.append(Scene(image, seen.partition[index], unit, side, pseudo_colors(unit, side)))
     return made
 
 
@@ -108,6 +110,16 @@ def scenes(model: SpitModel, images: Images, cut: Cut) -> list[Scene]:
 def transfer(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> Tensor:
     """``c_{m→n} = Aᵀ c_m`` at the target's pixels, ``(H, W, 3)`` float32."""
     return target.paint(mix(source.tokens, target.tokens, source.colors, temperature))
+
+
+@torch.no_grad()
+def colored_share(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> float:
+    """How much of the target's area the attention finds in the source's foreground; the rest is black.
+
+    Near 0 where the target's parts are all liker to the source's background, as in photos of nothing in common.
+    """
+    found = mix(source.tokens, target.tokens, source.side[:, None].to(source.tokens), temperature)
+    return float(target.paint(found).mean())
 
 
 def mix(source: Tensor, target: Tensor, colors: Tensor, temperature: float = TEMPERATURE) -> Tensor:
@@ -148,6 +160,10 @@ def all_pairs(model: SpitModel, images: Sequence[Tensor], cut: Cut,
     Shape:
         row m, column n is ``c_{m→n}`` at image n's pixels, ``(H, W, 3)``; on the diagonal the source's own colours.
     """
-    made = scenes(model, images, cut)
+    return pairs_of(scenes(model, images, cut), temperature)
+
+
+def pairs_of(made: Sequence[Scene], temperature: float = TEMPERATURE) -> list[list[Tensor]]:
+    """:func:`all_pairs` of images that the model has seen."""
     return [[source.paint(source.colors) if source is target else transfer(source, target, temperature)
              for target in made] for source in made]

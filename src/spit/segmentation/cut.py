@@ -45,10 +45,10 @@ class Cut:
                 raise TypeError(f"expected {name} as an int, got {value!r}")
         if self.size is not None and self.size < 1:
             raise ValueError(f"expected a size of at least 1 pixel, got {self.size}")
-        _check("features", self.features, FEATURES)
-        _check("foreground", self.foreground, FOREGROUNDS)
+        check_choice("features", self.features, FEATURES)
+        check_choice("foreground", self.foreground, FOREGROUNDS)
         if self.refine is not None:
-            _check("refine", self.refine, FILTERS)
+            check_choice("refine", self.refine, FILTERS)
 
     def layer_of(self, depth: int) -> int:
         """The layer counted from 0."""
@@ -57,7 +57,12 @@ class Cut:
         return self.layer % depth
 
 
-def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse what is not among the known ones.
+
+    Raises:
+        ValueError: which names them, and the nearest where one is near.
+    """
     if value not in known:
         near = difflib.get_close_matches(str(value), known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -14,7 +14,12 @@ ENTRIES = 1 << 28  # of padded affinities that are made at once, 2 GiB
 
 
 def normalized_cut(tokens: Tokens, tau: float | None = None) -> Tensor:
-    """The Fiedler vector of each image's graph of tokens.
+    """The Fiedler vector of each image's graph of tokens, ``(ΣN, D)`` to ``(ΣN,)`` float64: see :func:`cut_graphs`."""
+    return cut_graphs(tokens, tau)[0]
+
+
+def cut_graphs(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Tensor]:
+    """The Fiedler vector of each image's graph of tokens, and the τ that the graph was made with.
 
     The graph is complete, with weights ``W_ij = 1 if cos(z_i, z_j) > τ else ε``, and the vector x is the one
     of the second smallest eigenvalue of ``(D − W) x = λ D x`` with ``D = diag(Σ_j W_ij)``. It is solved as
@@ -29,7 +34,7 @@ def normalized_cut(tokens: Tokens, tau: float | None = None) -> Tensor:
         tau: above which cosine two tokens are joined; None is each image's own, see :func:`own_threshold`.
 
     Shape:
-        tokens ``(ΣN, D)`` to ``(ΣN,)`` float64.
+        tokens ``(ΣN, D)`` to ``(ΣN,)`` and ``(B,)`` float64.
     """
     counts = tokens.counts.tolist()
     longest = max(counts)
@@ -37,14 +42,15 @@ def normalized_cut(tokens: Tokens, tau: float | None = None) -> Tensor:
     if tokens.values.device.type == "cpu":
         together = 1  # nothing is gained by more, and an image's rounding cannot depend on its neighbours
     images = tokens.split()
-    vectors = []
+    vectors, thresholds = [], []
     for first in range(0, len(images), together):
         some = images[first : first + together]
         padded = torch.nn.utils.rnn.pad_sequence(list(some), batch_first=True)
         real = torch.arange(padded.shape[1], device=padded.device) < tokens.counts[first : first + len(some), None]
-        solved = _fiedler(padded.double(), real, tau)
+        solved, used = _fiedler(padded.double(), real, tau)
+        thresholds.append(used)
         vectors += [vector[:count] for vector, count in zip(solved, counts[first : first + len(some)], strict=True)]
-    return torch.cat(vectors)
+    return torch.cat(vectors), torch.cat(thresholds)
 
 
 def own_threshold(cosines: Tensor, counts: Tensor) -> Tensor:
@@ -83,11 +89,12 @@ def standardize(values: Tensor, offsets: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def _fiedler(padded: Tensor, real: Tensor, tau: float | None) -> Tensor:
-    """Shape: padded ``(B, N, D)`` float64 and real ``(B, N)`` bool to ``(B, N)``, 0 on padding."""
+def _fiedler(padded: Tensor, real: Tensor, tau: float | None) -> tuple[Tensor, Tensor]:
+    """Shape: padded ``(B, N, D)`` float64 and real ``(B, N)`` bool to ``(B, N)``, 0 on padding, and ``(B,)``."""
     unit = F.normalize(padded, dim=2)
     cosines = torch.bmm(unit, unit.transpose(1, 2))
-    alike = cosines > (own_threshold(cosines, real.sum(1))[:, None, None] if tau is None else tau)
+    used = own_threshold(cosines, real.sum(1)) if tau is None else padded.new_full((len(padded),), tau)
+    alike = cosines > used[:, None, None]
     pairs = real[:, :, None] & real[:, None]
     weights = torch.where(alike, padded.new_ones(()), padded.new_full((), WEAK)) * pairs
     degree = weights.sum(2)
@@ -95,4 +102,4 @@ def _fiedler(padded: Tensor, real: Tensor, tau: float | None) -> Tensor:
     known = F.normalize(degree.sqrt(), dim=1)
     vector = scale * leading_vectors(scale[:, :, None] * weights * scale[:, None], known)
     seed = vector.abs().argmax(1, keepdim=True)
-    return torch.where(vector.gather(1, seed) < 0, -vector, vector)
+    return torch.where(vector.gather(1, seed) < 0, -vector, vector), used

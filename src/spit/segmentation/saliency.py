@@ -12,7 +12,7 @@ from spit.partition import Partition
 from spit.segmentation.cut import Cut
 from spit.segmentation.foreground import orient
 from spit.segmentation.guided import guided_filter
-from spit.segmentation.normalized_cut import normalized_cut, standardize
+from spit.segmentation.normalized_cut import cut_graphs, standardize
 from spit.segmentation.observation import Observation, check_model, join, maps_of, observe, parts_of
 
 
@@ -25,16 +25,18 @@ class Segmentation:
         mask: the foreground.
         values: the standardised Fiedler vector, the foreground positive, one entry a token.
         partition: of the images as the model saw them; row v of ``values`` belongs to region v.
+        tau: τ, the cosine above which tokens were joined, each image's own unless it was told.
 
     Shape:
         saliency ``(B, H, W)`` float32 and mask ``(B, H, W)`` bool, tuples of ``(H, W)`` where sizes differ;
-        values ``(ΣN,)`` float32.
+        values ``(ΣN,)`` float32; tau ``(B,)`` float64.
     """
 
     saliency: Tensor | tuple[Tensor, ...]
     mask: Tensor | tuple[Tensor, ...]
     values: Tensor
     partition: Partition
+    tau: Tensor
 
     def __len__(self) -> int:
         return len(self.mask)
@@ -80,26 +82,28 @@ def segment_with(model: SpitModel, images: Images, cut: Cut) -> Segmentation:
     check_model(model)
     cut.layer_of(model.config.depth)
     soft: list[Tensor] = []
-    values, partitions = [], []
+    values, partitions, thresholds = [], [], []
     for some in parts_of(images):
-        seen, found = cut_tokens(model, some, cut)
+        seen, found, used = cut_tokens(model, some, cut)
         maps = maps_of(seen.partition, found.sigmoid(), some)
         if cut.refine is not None:
             maps = [guided_filter(to_float(image[None])[0], soft) for image, soft in zip(some, maps, strict=True)]
         soft += maps
         values.append(found)
         partitions.append(seen.partition)
+        thresholds.append(used)
     saliency = join(soft)
     mask = saliency > 0.5 if isinstance(saliency, Tensor) else tuple(one > 0.5 for one in saliency)
-    return Segmentation(saliency, mask, torch.cat(values), Partition.cat(partitions))
+    return Segmentation(saliency, mask, torch.cat(values), Partition.cat(partitions), torch.cat(thresholds))
 
 
-def cut_tokens(model: SpitModel, images: Sequence[Tensor], cut: Cut) -> tuple[Observation, Tensor]:
-    """One pass of some images, and their standardised Fiedler vectors with the foreground positive.
+def cut_tokens(model: SpitModel, images: Sequence[Tensor], cut: Cut) -> tuple[Observation, Tensor, Tensor]:
+    """One pass of some images, their standardised Fiedler vectors with the foreground positive, and the τ of each.
 
     Shape:
-        images ``(3, H, W)`` each; the vectors ``(ΣN,)`` float32.
+        images ``(3, H, W)`` each; the vectors ``(ΣN,)`` float32, τ ``(B,)`` float64.
     """
     seen = observe(model, images, cut)
-    vectors = standardize(normalized_cut(seen.compared, cut.tau), seen.compared.offsets)
-    return seen, orient(model, seen, vectors, cut.foreground).float()
+    vectors, used = cut_graphs(seen.compared, cut.tau)
+    values = standardize(vectors, seen.compared.offsets)
+    return seen, orient(model, seen, values, cut.foreground).float(), used

@@ -112,17 +112,16 @@ class Distillation:
         config: what is learnt from.
         second: another teacher, from uint8 images to logits.
         validate: figures of the student, as :meth:`spit.training.task.Task.validate`.
-        size: side of the square that the parent sees; 0 for the student's.
     """
 
     def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig,
                  second: Callable[[Tensor], Tensor] | None = None,
-                 validate: Callable[[SpitModel, "Team"], Mapping[str, float]] | None = None, size: int = 0) -> None:
+                 validate: Callable[[SpitModel, "Team"], Mapping[str, float]] | None = None) -> None:
         self.module: nn.Module = student
         self.patch = patch_side(parent)
         self.student, self.parent, self.config, self.second = student, parent.eval(), config, second
         self.parent.requires_grad_(False)
-        self._validate, self._size = validate, size
+        self._validate = validate
 
     def groups(self) -> Sequence[Group]:
         named = dict(self.student.named_parameters())
@@ -134,8 +133,7 @@ class Distillation:
         images = batch.draw.mix(batch.images)
         config = self.config
         with torch.no_grad():
-            seen = _resize(images, self._size or images.shape[-1])
-            truth: Output = self.parent(seen, record=())
+            truth: Output = self.parent(images, record=())
             others = None if self.second is None else self.second(images)
         answer: Output = network(images, record=())
         parts = {"logits": _divergence(answer.logits, truth.logits, config.temperature)}
@@ -144,7 +142,7 @@ class Distillation:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
             weights["class_token"] = config.class_token
         if config.tokens > 0:
-            side = seen.shape[-1] // self.patch
+            side = images.shape[-1] // self.patch
             wanted = region_means(answer, truth, side, self.student.config.token_budget)
             parts["tokens"] = F.smooth_l1_loss(answer.tokens.values.float(), wanted.float())
             weights["tokens"] = config.tokens
@@ -160,14 +158,6 @@ class Distillation:
 
     def product(self) -> SpitModel:
         return self.student
-
-
-def _resize(images: Tensor, size: int) -> Tensor:
-    """uint8 squares of another side."""
-    if images.shape[-1] == size:
-        return images
-    pixels = F.interpolate(images.float(), size=(size, size), mode="bilinear", align_corners=False, antialias=False)
-    return pixels.round_().to(torch.uint8)
 
 
 def _divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:

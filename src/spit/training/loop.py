@@ -14,7 +14,7 @@ and a step whose gradients are no numbers is left out by the optimizer itself.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +70,7 @@ class _Run:
     state: State
     batches: Batches
     team: Team
-    size_at: Callable[[float], int]
+    size: int
     augment: AugmentConfig
     optimization: Optimization
     options: RunRecipe
@@ -87,7 +87,7 @@ class _Run:
         self.meter = Meter(self.team)
 
 
-def fit(task: Task, batches: Batches, folder: Path, team: Team, *, size: int | Callable[[float], int],
+def fit(task: Task, batches: Batches, folder: Path, team: Team, *, size: int,
         augment: AugmentConfig, optimization: Optimization, run: RunRecipe, about: Mapping[str, Any] | None = None,
         listener: Listener | None = None) -> Outcome:
     """Train a task to its end, from wherever an earlier process left it.
@@ -95,7 +95,7 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, *, size: int | C
     Args:
         folder: of the run: checkpoints, ``metrics.jsonl``, and at the end the model.
         team: the processes; one folder serves them all, and only the first one touches it.
-        size: side of the square that the network sees, or that side as a function of the share that is done.
+        size: side of the square that the network sees.
         about: written into every checkpoint, as JSON.
         listener: is told how it goes.
 
@@ -124,8 +124,7 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, *, size: int | C
     warmup = round(optimization.warmup * len(batches.photos) / batches.batch)
     schedule = Schedule(optimization.warmup_lr, optimization.lr, optimization.min_lr, min(warmup, total), total)
     journal = Journal(folder if team.first else None, first, listener)
-    state_of_run = _Run(task, team.wrap(module), state, batches, team,
-                        size if callable(size) else lambda done: size, augment, optimization, run, schedule,
+    state_of_run = _Run(task, team.wrap(module), state, batches, team, size, augment, optimization, run, schedule,
                         checkpoints, journal, listener, about)
     try:
         if first < total:
@@ -174,8 +173,7 @@ def _step(run: _Run, step: int, load: Load) -> None:
         rows = part(slice(0, len(load.draw)), number, passes)
         images = rows.stop - rows.start
         drawn = load.draw[rows]
-        size = run.size_at(step / run.schedule.total)
-        pixels = apply(load.photos[rows], load.aspects[rows], drawn, size, compiled=run.optimization.compile)
+        pixels = apply(load.photos[rows], load.aspects[rows], drawn, run.size, compiled=run.optimization.compile)
         batch = Batch(pixels, load.labels[rows], drawn, step)
         with _unsynced(run.network) if number < passes - 1 else nullcontext():
             with torch.autocast(run.team.device.type, torch.bfloat16, enabled=bf16):

@@ -42,8 +42,6 @@ class DataRecipe:
         train, validation: folders with a sub-folder for each class, or WebDataset shards.
         side: photos are kept as squares of this side, and cropped out of these.
         size: side of the square that the model sees.
-        small, small_share: side of the square in the first share of the run: fewer tokens, so more photos in the
-            same time; 0 for ``size`` throughout.
         workers: processes that decode.
         resident: decode once, into memory of the device.
         kept: with resident, a folder where what was decoded is kept for the next run; "" for none.
@@ -53,19 +51,13 @@ class DataRecipe:
     validation: tuple[str, ...] = ()
     side: int = 288
     size: int = 256
-    small: int = 0
-    small_share: float = 0.75
     workers: int = 2
     resident: bool = False
     kept: str = ""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "side", "size")
-        _at_least(self, 0, "workers", "small", "small_share")
-
-    def size_at(self, done: float) -> int:
-        """The side of the square where a share of the run is done."""
-        return self.small if self.small and done < self.small_share else self.size
+        _at_least(self, 0, "workers")
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ class ParentRecipe:
         options: of that tokenizer, as a table ``[parent.options]``.
         gradients: whether the student's φ adds gradient histograms.
         fill: what the student's colour patches have where other regions are, mean or zero.
-        size: side of the square that the parent sees; 0 for the student's.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
         start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
             tokenizer, features, token budget and drop path stay as they are.
@@ -48,7 +47,6 @@ class ParentRecipe:
     options: Mapping[str, Any] = field(default_factory=dict)
     gradients: bool = True
     fill: str = "mean"
-    size: int = 0
     second: str = ""
     start: str = ""
 
@@ -113,8 +111,8 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     def measure(student: SpitModel, team: Team) -> Mapping[str, float]:
         return {} if validation is None else validation(lambda images: student(images).to(torch.float32), team)
 
-    task = Distillation(student, parent, recipe.distill, second, measure, recipe.parent.size)
-    outcome = fit(task, batches, folder, team, size=data.size_at, augment=recipe.augment, optimization=optimization,
+    task = Distillation(student, parent, recipe.distill, second, measure)
+    outcome = fit(task, batches, folder, team, size=data.size, augment=recipe.augment, optimization=optimization,
                   run=recipe.run, listener=listener, about={"recipe": recipe.to_dict()})
     if not team.first:
         return {}
@@ -134,14 +132,12 @@ def _refuse(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel,
         TrainingError: parent, student, teacher and size of the images do not fit each other.
     """
     patch, wanted = patch_side(parent), parent.config
-    sizes = {"parent.size": recipe.parent.size} if recipe.parent.size else {
-        f"data.{name}": getattr(recipe.data, name) for name in ("size", "small")}
+    size = recipe.data.size
     if wanted.num_classes == 0:
         raise TrainingError(f"expected a parent with a classification head, got {recipe.parent.weights} without one")
-    for name, size in sizes.items():
-        if size % patch:
-            raise TrainingError(f"expected {name} to be a multiple of the parent's patches of {patch}, got {size}; "
-                                f"--set {name}={max(size // patch, 1) * patch}")
+    if size % patch:
+        raise TrainingError(f"expected data.size to be a multiple of the parent's patches of {patch}, got {size}; "
+                            f"--set data.size={max(size // patch, 1) * patch}")
     if (student.config.width, student.config.num_classes) != (wanted.width, wanted.num_classes):
         raise TrainingError(f"expected parent.start of the parent's width {wanted.width} and {wanted.num_classes} "
                             f"classes, got width {student.config.width} and {student.config.num_classes} classes")
