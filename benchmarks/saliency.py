@@ -41,7 +41,8 @@ CUTS: dict[str, list[Any]] = {
     "size": [224, 448],
     "refine": ["guided"],
 }
-TOKENIZERS: list[dict[str, Any]] = [{"levels": 3}, {"levels": 5}, {"refine": 3}]
+TOKENIZERS: list[dict[str, Any]] = [{"levels": 3}, {"levels": 5}, {"refine": 3}, {"compactness": 0.4},
+                                    {"compactness": 0.0, "self_loop": "clipped"}]
 PARENT = [replace(cut, tau=tau) for tau in (0.2, 1 / 3) for cut in TOKENCUT]
 
 

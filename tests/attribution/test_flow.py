@@ -41,7 +41,8 @@ def dense(model, images, strength, merge):
             step = (1 - strength) * torch.eye(len(merged), dtype=torch.float64) + strength * merged
             if merge == "mean":
                 step = step / step.sum(1, keepdim=True)
-            product = step if product is None else step @ product
+            factors = (product, step) if merge == "max" else (step, product)  # the paper's order, and rollout's
+            product = step if product is None else factors[0] @ factors[1]
         values.append(product[0, 1:] / product[0].sum())
     return output.partition.paint(torch.cat(values).float())
 
@@ -67,11 +68,12 @@ def test_a_model_without_attention_to_differ_by_says_nothing(small, images):
 
 def test_options(small, images):
     model = small()
-    assert torch.equal(spit.explain(model, images, Flow(strength=0.5, merge="mean")),
+    assert torch.equal(spit.explain(model, images, Flow(strength=0.5, merge="mean", side="left")),
                        spit.explain(model, images, Rollout()))
     nothing = spit.explain(model, images, Flow(strength=0))  # all stays in the class token
     assert not nothing.any()
-    for options, message in (({"strength": 1.5}, "from 0 to 1, got 1.5"), ({"merge": "min"}, "max or mean")):
+    for options, message in (({"strength": 1.5}, "from 0 to 1, got 1.5"), ({"merge": "min"}, "max or mean"),
+                             ({"side": "top"}, "left or right side, got 'top'")):
         with pytest.raises(ValueError, match=message):
             Flow(**options)
 

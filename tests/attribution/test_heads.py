@@ -18,26 +18,28 @@ def packed(counts, depth=2):
 
 
 def test_two_layers_by_hand():
-    """λ = 0.9: the last layer's class row is [.28, .72, 0]; the first layer hands .28 of it on as [.55, .225, .225]."""
+    """λ = 0.9, layer 2 leftmost: its class row is [.28, .72, 0]; layer 1 hands .28 of it on as [.55, .225, .225]."""
     row = class_row([FIRST, SECOND], 0.1, 0.9)
     torch.testing.assert_close(row, torch.tensor([[0.154, 0.783, 0.063]]))
 
 
-def test_the_other_side_of_the_product_is_another_row():
-    """Layer 1 leftmost: [.55, .225, .225] through the second layer."""
-    row = class_row([SECOND, FIRST], 0.1, 0.9)
+def test_two_layers_by_hand_from_the_other_side():
+    """Layer 1 leftmost, as the paper writes it: [.55, .225, .225] through the second layer."""
+    row = class_row([FIRST, SECOND], 0.1, 0.9, "right")
     torch.testing.assert_close(row, torch.tensor([[0.55 * 0.28 + 0.225 * 0.09, 0.55 * 0.72 + 0.225 * (0.19 + 0.45),
                                                    0.225 * (0.72 + 0.55)]]))
 
 
 def test_the_row_is_that_of_the_dense_product_and_never_overflows():
     maps = [torch.rand(2, 6, 6, generator=torch.Generator().manual_seed(layer)) for layer in range(5)]
-    product = torch.eye(6)
+    left = right = torch.eye(6)
     for layer in maps:
-        product = (0.1 * torch.eye(6) + 0.9 * layer) @ product
-    expected = product[:, 0] / product[:, 0].sum(1, keepdim=True)
-    torch.testing.assert_close(class_row(maps, 0.1, 0.9), expected)
-    assert class_row([torch.full((1, 6, 6), 1e6)] * 40, 0.1, 0.9).isfinite().all()
+        step = 0.1 * torch.eye(6) + 0.9 * layer
+        left, right = step @ left, right @ step
+    for side, product in (("left", left), ("right", right)):
+        expected = product[:, 0] / product[:, 0].sum(1, keepdim=True)
+        torch.testing.assert_close(class_row(maps, 0.1, 0.9, side), expected)
+        assert class_row([torch.full((1, 6, 6), 1e6)] * 40, 0.1, 0.9, side).isfinite().all()
 
 
 @pytest.mark.parametrize("merge", ["max", "mean"])

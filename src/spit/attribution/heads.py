@@ -10,6 +10,7 @@ from spit.backbone import Heads, Spans
 from spit.partition import Partition
 
 Merge = Literal["max", "mean"]
+Side = Literal["left", "right"]
 FEW = 4  # layers between two divisions
 HELD = 2**27  # numbers, 512 MB of float32, that layers may hold that wait to be merged together
 
@@ -42,23 +43,24 @@ def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
     return _batched(layers, spans, merge)
 
 
-def class_row(maps: Sequence[Tensor], keep: float, weight: float) -> Tensor:
-    """The class token's row of ``(k I + w A_ℓ) … (k I + w A_1)``, divided by its sum.
+def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side = "left") -> Tensor:
+    """The class token's row of the product of all ``k I + w A_i``, divided by its sum.
 
-    Taken as a row vector from the last layer to the first, ``r ← k r + w r A_i``, which needs no product
-    of two maps. Every few layers it is divided by its sum: a factor that changes no share, and no overflow.
+    Taken as a row vector from one layer to the next, ``r ← k r + w r A_i``, which needs no product of two
+    maps. Every few layers it is divided by its sum: a factor that changes no share, and no overflow.
 
     Args:
         maps: of layers 1 to ℓ, in order.
+        side: where the next layer's factor goes: "left" for ``Ã_ℓ … Ã_1``, "right" for ``Ã_1 … Ã_ℓ``.
 
     Shape:
         maps ``(B, L, L)`` each; the answer ``(B, L)``, each row adding up to 1.
     """
     row = torch.zeros_like(maps[0][:, :1])
     row[:, :, 0] = 1
-    for layer in reversed(range(len(maps))):
-        row = torch.baddbmm(row, row, maps[layer], beta=keep, alpha=weight)  # (B, 1, L)
-        if layer % FEW == 0:
+    for number, layer in enumerate(reversed(maps) if side == "left" else maps, 1):
+        row = torch.baddbmm(row, row, layer, beta=keep, alpha=weight)  # (B, 1, L)
+        if number % FEW == 0 or number == len(maps):
             row = row / row.sum(2, keepdim=True)
     return row[:, 0]
 
