@@ -1,6 +1,7 @@
 """Table 2: comprehensiveness and sufficiency of every method on every model, beside the paper's.
 
     python benchmarks/faithfulness.py [--model NAME|FOLDER]… [--device cuda] [--limit N] [--output FOLDER]
+        [--curves]
 
 ImageNet validation images, one for each class. The parent of retrofitted models, DeiT-Tiny through
 ``spit.from_timm``, is always beside them. Prototypes come from --prototypes, with the model, or are made on the spot
@@ -38,7 +39,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=256, help="LIME's masks")
     parser.add_argument("--prototypes", type=Path, action="append", default=[], help="files of prototypes")
     parser.add_argument("--fit", type=Path, help="a folder of photos to make missing prototypes from")
-    parser.add_argument("--output", type=Path, help="folder for answers and curves, so that a stopped run goes on")
+    parser.add_argument("--output", type=Path, help="folder for the answers, so that a stopped run goes on")
+    parser.add_argument("--curves", action="store_true", help="with --output: draw deletion and insertion curves there")
     args = parser.parse_args()
     parent = args.shared / "weights" / "deit_tiny_patch16_224.safetensors"
     folder = faithfulness.plain_folder(args.shared / "data" / "imagenet_val1k").spread(args.limit)
@@ -65,10 +67,10 @@ def main() -> None:
         results = faithfulness.evaluate(
             setup, cases, folder, args.output and args.output / "images.jsonl",
             lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total),
-            faithfulness.CURVE if args.output else ())
+            faithfulness.CURVE if args.curves else ())
     rows = faithfulness.summarize(results)
     print(faithfulness.sheet(rows, f"ImageNet, {len(folder.images)} images, {device}.").markdown())
-    if args.output:
+    if args.output and args.curves:
         draw_curves(rows, f"{len(folder.images)} ImageNet images", args.output / "curves.png")
     print(f"{time.perf_counter() - start:.0f} s in all")
 

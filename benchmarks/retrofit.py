@@ -27,7 +27,8 @@ from spit.training.validate import Validation
 
 SEED = 0
 BASE = {
-    "batch": 512, "lr": 4e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0, "scale": 0.25,
+    "batch": 512, "lr": 4e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0,
+    "layer_decay": 1.0, "scale": 0.25, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
     "tokenizer": "superpixel", "options": {"compactness": 0.8, "self_loop": "none"}, "fill": "mean",
 }
@@ -44,6 +45,10 @@ VARIANTS = {
     "batch 256, lr 2.5e-4": {"batch": 256, "lr": 2.5e-4},
     "γ 10 times": {"embedder_rate": 10.0},
     "larger crops": {"scale": 0.5},
+    "smaller crops": {"scale": 0.08},
+    "later blocks slower": {"layer_decay": 0.8},
+    "160 tokens at most": {"budget": 160},
+    "hard": {"scale": 0.08, "policies": ("rand", "three"), "cutmix_share": 1.0},
     "batch 128, lr 2.5e-4": {"batch": 128, "lr": 2.5e-4},
     "160 px": {"size": 160},
     "192 px": {"size": 192},
@@ -103,12 +108,12 @@ def augment(options: dict) -> AugmentConfig:
 def make_task(parent: str, options: dict, device: torch.device, validation: Validation | None = None) -> Distillation:
     teacher = load_parent(parent).to(device)
     student = student_of(teacher, options["tokenizer"], options["options"], options["gradients"],
-                         fill=options["fill"]).to(device)
+                         options["budget"], fill=options["fill"]).to(device)
     if device.type == "cuda":
         student.compile()
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
-                           embedder_rate=options["embedder_rate"])
+                           embedder_rate=options["embedder_rate"], layer_decay=options["layer_decay"])
     return Distillation(student, teacher, config,
                         validate=validation and (lambda model, team: validation(lambda x: model(x).float(), team)))
 

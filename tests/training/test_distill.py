@@ -255,6 +255,16 @@ def test_groups(parent: SpitModel) -> None:
     assert all(group.decay == (parameter.ndim > 1) for group in groups for parameter in group.parameters.values())
 
 
+def test_later_blocks_may_change_less(parent: SpitModel) -> None:
+    deep = SpitModel(parent.config.replace(depth=3))
+    groups = Distillation(student_of(deep, "superpixel", OPTIONS), deep, DistillConfig(layer_decay=0.5)).groups()
+    rates = {name: group.rate for group in groups for name in group.parameters}
+    for name, rate in {"embedder.class_token": 4, "backbone.blocks.0.norm1.weight": 1, "head.linear.bias": 0.25,
+                       "backbone.blocks.1.mlp.inner.weight": 0.5, "backbone.blocks.2.attention.qkv.weight": 0.25,
+                       "backbone.norm.bias": 0.25}.items():
+        assert rates[name] == rate
+
+
 def test_what_the_loop_asks_for(parent: SpitModel) -> None:
     student, alone = student_of(parent, "superpixel", OPTIONS), Team(0, 1, torch.device("cpu"))
     parent.train()

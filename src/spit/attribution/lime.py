@@ -31,7 +31,7 @@ class Lime:
         least, most: bounds of p.
         penalty: of the ridge.
         seed: other masks for another seed.
-        batch: masked images in a forward pass.
+        batch: masked images in a forward pass; None for 32, on a GPU 256.
         progress: called after every pass with the masks that were answered for this image so far.
 
     Shape:
@@ -46,13 +46,14 @@ class Lime:
     most: float = 0.3
     penalty: float = 1.0
     seed: int = 0
-    batch: int = 32
+    batch: int | None = None
     progress: Callable[[int], None] = field(default=lambda masks: None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for option in ("samples", "regions", "batch"):
-            if getattr(self, option) < 1:
-                raise ValueError(f"expected {option} of at least 1, got {getattr(self, option)}")
+            value = getattr(self, option)
+            if value is not None and value < 1:
+                raise ValueError(f"expected {option} of at least 1, got {value}")
         if not 0 <= self.least <= self.most <= 1:
             raise ValueError(f"expected 0 ≤ least ≤ most ≤ 1, got {self.least} and {self.most}")
 
@@ -85,7 +86,8 @@ class Lime:
         def present(mask: Tensor, *_: Any, **__: Any) -> Tensor:
             return torch.where(mask[0, labels].bool(), pixels, mean)
 
-        coefficients = _regress(probabilities, masks, present, pixels, self.batch, self.penalty)
+        batch = self.batch or (256 if image.is_cuda else 32)
+        coefficients = _regress(probabilities, masks, present, pixels, batch, self.penalty)
         return coefficients.to(image.device)[labels]
 
     def masks(self, image: Tensor, regions: int) -> Tensor:

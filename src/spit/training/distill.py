@@ -40,6 +40,8 @@ class DistillConfig:
         second: weight of the second teacher's KL, where there is one.
         temperature: of the logits.
         embedder_rate: γ's learning rate, times the others'.
+        layer_decay: the learning rate of block i, counted from 0, is ``layer_decay^i`` times the first one's, and
+            norm and head have the last one's: below 1, what was learnt last from the parent's data changes least.
     """
 
     logits: float = 1.0
@@ -48,12 +50,13 @@ class DistillConfig:
     second: float = 1.0
     temperature: float = 1.0
     embedder_rate: float = 4.0
+    layer_decay: float = 1.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            divides = name in ("temperature", "embedder_rate")
-            if not value >= 0 or (value == 0 and divides):
-                raise ValueError(f"expected {name} {'above 0' if divides else 'of 0 or more'}, got {value}")
+            positive = name in ("temperature", "embedder_rate", "layer_decay")
+            if not value >= 0 or (value == 0 and positive):
+                raise ValueError(f"expected {name} {'above 0' if positive else 'of 0 or more'}, got {value}")
 
 
 def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gradients: bool = True,
@@ -124,10 +127,18 @@ class Distillation:
         self._validate = validate
 
     def groups(self) -> Sequence[Group]:
-        named = dict(self.student.named_parameters())
-        embedder = {name: parameter for name, parameter in named.items() if name.startswith("embedder.")}
-        others = {name: parameter for name, parameter in named.items() if name not in embedder}
-        return [*decay_groups(embedder, self.config.embedder_rate), *decay_groups(others)]
+        at: dict[float, dict[str, nn.Parameter]] = {}
+        for name, parameter in self.student.named_parameters():
+            at.setdefault(self._rate(name), {})[name] = parameter
+        return [group for rate, named in at.items() for group in decay_groups(named, rate)]
+
+    def _rate(self, name: str) -> float:
+        """A parameter's learning rate, times the schedule's."""
+        where, *rest = name.split(".")
+        if where == "embedder":
+            return self.config.embedder_rate
+        block = int(rest[1]) if rest[0] == "blocks" else self.student.config.depth - 1
+        return float(self.config.layer_decay**block)
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
         images = batch.draw.mix(batch.images)
