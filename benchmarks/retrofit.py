@@ -70,11 +70,12 @@ def main() -> None:
     parser.add_argument("--validation", required=True)
     parser.add_argument("--samples", type=int, default=300_000, help="of each run")
     parser.add_argument("--variant", nargs="*", default=list(VARIANTS), help=f"among {', '.join(VARIANTS)}")
+    parser.add_argument("--side", type=int, default=192, help="of the squares that photos are kept as")
     parser.add_argument("--workers", type=int, default=15)
     args = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     team = Team.join(device.type)
-    photos = Photos(args.images, 192)
+    photos = Photos(args.images, args.side)
     batches = Batches(photos, 512, SEED, device, args.workers, resident=True)
     validation = Validation(Centres(Photos([args.validation], 224, labelled=True), 224), team, 250, args.workers, True)
     print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
