@@ -8,11 +8,12 @@ from skimage import data
 
 import spit
 from spit import registry
+from spit.attribution.prototypes import find_prototypes, load_prototypes
 from spit.data.classes import imagenet_classes
 from spit.data.crops import central_square
 
 NAMES = ("spit_tiny_16", "rvit_tiny_16")
-MEGABYTES = 12
+MEGABYTES = {"model-*.safetensors": 12, "prototypes.safetensors": 3}
 CATS = {"tabby", "tiger cat", "Egyptian cat"}
 
 
@@ -22,12 +23,14 @@ def folder(request: pytest.FixtureRequest) -> Path:
 
 
 def test_files(folder: Path) -> None:
-    """Half precision, at most 12 MB, with a card that says where it comes from."""
-    assert sum(path.stat().st_size for path in folder.glob("*.safetensors")) <= MEGABYTES * 1e6
+    """Half precision, at most 12 MB, prototypes 3, with a card that says where it comes from."""
+    for pattern, most in MEGABYTES.items():
+        [file] = folder.glob(pattern)
+        assert file.stat().st_size <= most * 1e6
     card = (folder / "README.md").read_text()
     for word in ("Apache-2.0", "DeiT-Tiny", "photos", "top-1", "spit retrofit", "H200"):
         assert word in card
-    assert next(folder.glob("*.safetensors")).name in (folder / "config.json").read_text()
+    assert next(folder.glob("model-*.safetensors")).name in (folder / "config.json").read_text()
 
 
 def test_it_loads_offline_and_sees_a_cat(folder: Path) -> None:
@@ -37,3 +40,9 @@ def test_it_loads_offline_and_sees_a_cat(folder: Path) -> None:
     with torch.inference_mode():
         guesses = model(image[None]).softmax(1)[0].topk(5).indices.tolist()
     assert CATS & {imagenet_classes()[guess] for guess in guesses}
+
+
+def test_prototypes_are_found_by_weights_and_by_name(folder: Path) -> None:
+    found = find_prototypes(spit.create_model(folder.name, pretrained=True))
+    assert found.values.shape == (1000, 5, 192)
+    assert found.about == load_prototypes(folder.name).about
