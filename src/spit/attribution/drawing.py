@@ -15,7 +15,7 @@ from spit.model import SpitModel
 
 ANCHORS = ((0, 0, 4), (40, 11, 84), (101, 21, 110), (159, 42, 99), (212, 72, 66), (245, 125, 21), (250, 193, 39),
            (252, 255, 164))  # from dark to bright, as matplotlib's inferno, even in lightness
-CLIPPED = 0.01  # of the pixels at either end, so that one token does not hide all others
+CLIPPED = 0.05  # of the pixels at either end, so that a few tokens do not hide all others
 SHADE = 0.35  # of the picture below, in grey
 SHARES = (0.05, 0.1, 0.2, 0.5)  # of the paper's occlusion figures
 CAPTIONS = {"flow": ("Attention flow", "of no class"), "rollout": ("Attention rollout", "of no class"),
