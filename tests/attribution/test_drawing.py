@@ -19,8 +19,8 @@ def test_rows(small, images):
     model, values = small(), torch.rand(40, 40)
     row = panel_row(images[0], model, {"flow": values, "mine": values}, "model", "class")
     assert [tile.caption for tile in row] == ["model", "Tokens", "Attention flow", "mine"]
-    strips = occlusion_rows(images[0], model, values, 1, "model")
+    strips = occlusion_rows(images[0], model, values, 1, "cat 50.0%")
     assert [len(strip) for strip in strips] == [4, 4]
-    assert strips[0][0].caption == "Comp, q = 0.05"
-    assert strips[1][3].caption == "Suff, q = 0.50"
-    assert strips[0][0].detail.endswith("%")
+    assert strips[0][0].caption == "Without the top 5%"
+    assert strips[1][3].caption == "The top 50% alone"
+    assert strips[0][0].detail.startswith("cat 50.0% → ")

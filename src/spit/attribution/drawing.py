@@ -51,20 +51,20 @@ def panel_row(image: Tensor, model: SpitModel, maps: Mapping[str, Tensor], capti
 
 
 @torch.no_grad()
-def occlusion_rows(image: Tensor, model: SpitModel, values: Tensor, label: int, caption: str) -> list[list[Tile]]:
+def occlusion_rows(image: Tensor, model: SpitModel, values: Tensor, label: int, before: str) -> list[list[Tile]]:
     """The paper's occlusion figures: Comp, without the most important pixels, above Suff, with nothing but them.
 
-    Below each picture is the probability that the class has in it.
+    Below each picture is the probability that the class has in it, after what is said of it before.
 
     Shape:
         image ``(C, H, W)``, values ``(H, W)``.
     """
     ranks = rank_pixels(values[None])
     rows = []
-    for name, keep in (("Comp", False), ("Suff", True)):
+    for name, keep in (("Without the top {:.0%}", False), ("The top {:.0%} alone", True)):
         pictures = torch.cat([occlude(image[None], ranks, share, keep) for share in SHARES])
         chances = model(pictures).float().softmax(1)[:, label].tolist()
-        rows.append([Tile(as_picture(picture), f"{name}, q = {share:.2f}", f"{caption}: {chance:.1%}")
+        rows.append([Tile(as_picture(picture), name.format(share), f"{before} → {chance:.1%}")
                      for picture, share, chance in zip(pictures, SHARES, chances, strict=True)])
     return rows
 

@@ -25,8 +25,8 @@ def correspond(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, re
 
     Above, the images; below, a row for each source: its own pseudo-colours (three principal components of its
     tokens, its background black), and what cross-attention makes of them on the others. Each part of those takes
-    the colours of the source's parts that it is most like; where these are the source's background it is black, so
-    photos of nothing in common stay dark. The captions say how much is coloured.
+    the colours of the source's parts that it is most like; where these are the source's background it is black,
+    as most of a photo that has nothing in common with it. The captions say how much is coloured.
     """
     place = choose_device(device)
     cut = cutting.cut()

@@ -127,8 +127,9 @@ def _class(target: str | None, model: "SpitModel") -> int | None:
         return found[0]
     if found:
         raise ValueError(f"--target {target!r} is the name of classes {' and '.join(map(str, found))}; give the index")
-    near = difflib.get_close_matches(target.casefold(), folded, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = [name for name in folded if target.casefold() in name.split()][:4] or difflib.get_close_matches(
+        target.casefold(), folded, n=1)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(f"expected --target as a class from 0 to {len(names) - 1} or its name, got {target!r}{hint}")
 
 
@@ -163,14 +164,15 @@ def _describe(item: Input, image: Any, explained: list[Explained], classes: list
         named = target if of_class else guesses[0]
         panel.append(panel_row(square, own.model, maps, own.name, f"{named.name}, {named.probability:.1%}"))
         first = next(iter(maps))
-        strips += occlusion_rows(square, own.model, maps[first], target.index, f"{own.name}, {first}")
+        before = f"{own.name}, {target.name}" if len(explained) > 1 else target.name
+        strips += occlusion_rows(square, own.model, maps[first], target.index, f"{before} {target.probability:.1%}")
         files = {name: f"{item.stem}.{f'{own.name}.' if len(explained) > 1 else ''}{name}.npy" for name in maps}
         contents |= {files[name]: _npy(values) for name, values in maps.items()}
         documents.append({"model": own.name, "tokenizer": own.model.config.tokenizer, "tokens": tokens,
                           "top": guesses_json(guesses[:top]), "target": vars(target).copy(), "of_class": of_class,
                           "maps": files, "left_out": own.left_out})
     files = {"panel": f"{item.stem}.explain.png", "occlusion": f"{item.stem}.occlusion.png"}
-    note = "What is taken away becomes the mean colour. Below each picture, the probability that the class has in it"
+    note = f"Pixels in the order of {first}. What goes becomes the mean colour; below, the probability before and after"
     contents[files["panel"]] = encode_png(draw_panel(panel, item.path.name))
     contents[files["occlusion"]] = encode_png(draw_panel(strips, item.path.name, note))
     document = {"image": str(item.path), "size": size, "models": documents, "files": files, "spit": __version__}
