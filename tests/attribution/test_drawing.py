@@ -23,4 +23,4 @@ def test_rows(small, images):
     assert [len(strip) for strip in strips] == [4, 4]
     assert strips[0][0].caption == "Without the top 5%"
     assert strips[1][3].caption == "The top 50% alone"
-    assert strips[0][0].detail.startswith("cat 50.0% → ")
+    assert strips[0][0].detail.startswith("cat 50.0%, now ")

@@ -64,7 +64,7 @@ def occlusion_rows(image: Tensor, model: SpitModel, values: Tensor, label: int, 
     for name, keep in (("Without the top {:.0%}", False), ("The top {:.0%} alone", True)):
         pictures = torch.cat([occlude(image[None], ranks, share, keep) for share in SHARES])
         chances = model(pictures).float().softmax(1)[:, label].tolist()
-        rows.append([Tile(as_picture(picture), name.format(share), f"{before} → {chance:.1%}")
+        rows.append([Tile(as_picture(picture), name.format(share), f"{before}, now {chance:.1%}")
                      for picture, share, chance in zip(pictures, SHARES, chances, strict=True)])
     return rows
 
