@@ -69,6 +69,12 @@ def run(photos: Path, recipe: Callable[..., Recipe], tmp_path: Path) -> Run:
     return start
 
 
+def test_fewer_photos_than_a_batch_are_told(run: Run) -> None:
+    words = Words()
+    run("few", "optimization.batch=64", "optimization.epochs=1", listener=words)
+    assert words.said[0] == "20 photos for batches of 64: 1 step in all; a smaller optimization.batch makes more"
+
+
 def losses(folder: Path) -> list[float]:
     return [line["loss"] for line in read_metrics(folder) if "loss" in line]
 

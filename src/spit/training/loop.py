@@ -25,6 +25,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from spit import weights
+from spit.tokens import plural
 from spit.training.augment import AugmentConfig, apply
 from spit.training.batches import Batches, Load, mix_seed
 from spit.training.checkpoint import Checkpoints
@@ -111,6 +112,9 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, *, size: int,
                          f"{optimization.accumulate} passes, got {batches.batch}; enlarge the batch")
     listener = listener if listener is not None and team.first else Silent()
     total = batches.steps(optimization.epochs)
+    if len(batches.photos) < batches.batch:
+        listener.say(f"{plural(len(batches.photos), 'photo')} for batches of {batches.batch}: {plural(total, 'step')} "
+                     "in all; a smaller optimization.batch makes more")
     module = task.module.to(team.device).train()
     state = State(module, task.groups(), optimization.betas, optimization.eps, optimization.weight_decay,
                   optimization.ema)
