@@ -1,11 +1,12 @@
-"""The two pictures of docs/segmentation.md, from photos that scikit-image ships inside its wheel.
+"""The pictures of docs/segmentation.md and docs/attribution.md, from photos that scikit-image ships inside its wheel.
 
     python benchmarks/figures.py [--model spit_tiny_16] [--output docs]
 
 ``segmentation.jpg``: image, tokens, soft map and mask of every colour photograph of people, animals and things in
 the wheel, in alphabetical order; no telescope, microscope or chart, and of the stereo pair the left one.
 ``correspondence.jpg``: both images of the stereo pair (Scharstein et al., GCPR 2014), the only two photos of one
-thing there, each once as the source. No photo, option or threshold was chosen by its result.
+thing there, each once as the source. No photo, option or threshold of these was chosen by its result.
+``attribution.jpg``: a right answer and a wrong one, as ``spit explain`` draws them.
 """
 
 import argparse
@@ -18,6 +19,9 @@ from PIL import Image
 from provenance import ROOT, print_provenance
 
 import spit
+from spit.attribution.drawing import panel_row
+from spit.data.classes import imagenet_classes
+from spit.data.crops import central_square
 from spit.drawing import Tile, draw_panel
 from spit.drawing.pictures import as_picture, draw_overlay
 from spit.segmentation.correspondence import all_pairs
@@ -25,6 +29,8 @@ from spit.segmentation.cut import Cut
 
 PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg")
 PAIR = ("motorcycle_left.png", "motorcycle_right.png")
+EXPLAINED = ("coffee.png", "astronaut.png")
+METHODS = ("flow", "prototype", "relevance")
 HEIGHT = 370  # of every photo, which a panel neither enlarges nor shrinks
 ACROSS = 1500  # pixels of the finished pictures
 QUALITY = 82
@@ -39,7 +45,8 @@ def main() -> None:
     model = spit.create_model(args.model, pretrained=True) if named else spit.load_model(args.model)
     model.eval()
     print_provenance(f"photos in the wheel of scikit-image {skimage.__version__}")
-    for name, picture in (("segmentation.jpg", masks(model)), ("correspondence.jpg", pairs(model))):
+    for name, draw in (("segmentation.jpg", masks), ("correspondence.jpg", pairs), ("attribution.jpg", maps)):
+        picture = draw(model)
         target = args.output / name
         picture = picture.resize((ACROSS, round(picture.height * ACROSS / picture.width)), Image.Resampling.LANCZOS)
         picture.save(target, quality=QUALITY, optimize=True)
@@ -75,6 +82,18 @@ def pairs(model: spit.SpitModel) -> Image.Image:
         tiles += [Tile(as_picture(grid[source][target].movedim(-1, 0)), "the source's own colours" if source == target
                        else f"colours from {names[source]}") for source in range(len(images))]
         rows.append(tiles)
+    return draw_panel(rows)
+
+
+def maps(model: spit.SpitModel) -> Image.Image:
+    """A row for each photo: itself with its answer, its tokens, and a map for each method."""
+    rows = []
+    for file in EXPLAINED:
+        image = central_square(load(file), 224)
+        with torch.no_grad():
+            chance, index = model(image[None]).softmax(1)[0].max(0)
+        rows.append(panel_row(image, model, {name: spit.explain(model, image, name)[0] for name in METHODS},
+                              Path(file).stem, f"{imagenet_classes()[index]}, {chance:.1%}"))
     return draw_panel(rows)
 
 

@@ -115,6 +115,7 @@ def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Pa
         (("--method", "gradcam"), "lime, random, relevance, got 'gradcam'\n"),
         (("--target", "7"), "from 0 to 6"),
         (("--target", "clas 3"), "did you mean 'class 3'"),
+        (("--target", "class"), "did you mean 'class 0' or 'class 1' or"),
         (("--method", "flow", "--method", "prototype"), "give them with --prototypes FILE"),
         (("--weights", folder), "one name twice"),
         (("--tokenizer", "cubes"), "cubes"),
