@@ -27,8 +27,8 @@ from spit.training.validate import Validation
 
 SEED = 0
 BASE = {
-    "batch": 512, "lr": 4e-4, "logits": 1.0, "class_token": 1.0, "tokens": 1.0, "embedder_rate": 4.0,
-    "layer_decay": 1.0, "scale": 0.25, "budget": 288,
+    "batch": 1024, "lr": 5.5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 10.0, "embedder_rate": 4.0,
+    "scale": 0.25, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
     "tokenizer": "superpixel", "options": {"compactness": 0.8, "self_loop": "none"}, "fill": "mean",
 }
@@ -38,6 +38,7 @@ VARIANTS = {
     "lr 2.5e-4": {"lr": 2.5e-4},
     "lr 1.2e-4": {"lr": 1.2e-4},
     "no tokens": {"tokens": 0.0},
+    "tokens 30 times": {"tokens": 30.0},
     "logits alone": {"tokens": 0.0, "class_token": 0.0},
     "colour changes": {"policies": ("none", "three")},
     "no CutMix": {"cutmix_share": 0.0},
@@ -46,7 +47,6 @@ VARIANTS = {
     "γ 10 times": {"embedder_rate": 10.0},
     "larger crops": {"scale": 0.5},
     "smaller crops": {"scale": 0.08},
-    "later blocks slower": {"layer_decay": 0.8},
     "160 tokens at most": {"budget": 160},
     "hard": {"scale": 0.08, "policies": ("rand", "three"), "cutmix_share": 1.0},
     "batch 128, lr 2.5e-4": {"batch": 128, "lr": 2.5e-4},
@@ -71,12 +71,13 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=300_000, help="of each run")
     parser.add_argument("--variant", nargs="*", default=list(VARIANTS), help=f"among {', '.join(VARIANTS)}")
     parser.add_argument("--side", type=int, default=192, help="of the squares that photos are kept as")
+    parser.add_argument("--kept", type=Path, help="a folder where decoded photos are kept for the next time")
     parser.add_argument("--workers", type=int, default=15)
     args = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     team = Team.join(device.type)
     photos = Photos(args.images, args.side)
-    batches = Batches(photos, 512, SEED, device, args.workers, resident=True)
+    batches = Batches(photos, 512, SEED, device, args.workers, resident=True, kept=args.kept)
     validation = Validation(Centres(Photos([args.validation], 224, labelled=True), 224), team, 250, args.workers, True)
     print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
@@ -114,7 +115,7 @@ def make_task(parent: str, options: dict, device: torch.device, validation: Vali
         student.compile()
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
-                           embedder_rate=options["embedder_rate"], layer_decay=options["layer_decay"])
+                           embedder_rate=options["embedder_rate"])
     return Distillation(student, teacher, config,
                         validate=validation and (lambda model, team: validation(lambda x: model(x).float(), team)))
 

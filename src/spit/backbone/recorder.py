@@ -24,6 +24,8 @@ class Recorder:
         features: layer to the tokens that leave it, before the final norm, class token included.
         observe: called with every layer, its spans and its heads as the tokens pass, for what needs less
             than the maps of every head.
+        fused: whether compiled code keeps features as it goes. That costs no second pass, and what it answers
+            may round otherwise than where nothing is recorded.
 
     Shape:
         attention one ``(heads, N + 1, N + 1)`` an image; features ``(Σ(N + 1), D)``.
@@ -33,6 +35,7 @@ class Recorder:
     attention: dict[int, tuple[Tensor, ...]] = field(default_factory=dict)
     features: dict[int, Tokens] = field(default_factory=dict)
     observe: Callable[[int, Spans, Heads], None] | None = None
+    fused: bool = False
 
     @staticmethod
     def of(record: "Record", depth: int) -> "Recorder":

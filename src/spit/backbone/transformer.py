@@ -39,7 +39,7 @@ class Transformer(nn.Module):
         )
         self.norm = nn.LayerNorm(width, eps=1e-6)
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its inside
-        self.compiled: Callable[[Tensor, Spans], Tensor] | None = None
+        self.compiled: Callable[[Tensor, Spans, Recorder | None], Tensor] | None = None
         self.apply(initialize)
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
@@ -52,13 +52,14 @@ class Transformer(nn.Module):
         spans = Spans.of(tokens)
         if self.compiled is None:
             return tokens.replace(self.run_blocks(tokens.values, spans, recorder))
-        if recorder:  # beside the compiled pass, whose answer and random numbers stay as they are
+        if recorder and not recorder.fused:  # beside the compiled pass, which stays as it is to the last bit
             devices = [tokens.values.device] if tokens.values.is_cuda else []
             with torch.random.fork_rng(devices):
                 self.run_blocks(tokens.values, spans, recorder)
+            recorder = None
         for rows in (tokens.values, spans.image_of):
             torch._dynamo.maybe_mark_dynamic(rows, 0)
-        return tokens.replace(self.compiled(tokens.values, spans))
+        return tokens.replace(self.compiled(tokens.values, spans, recorder or None))
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""

@@ -2,7 +2,7 @@
 
 The student has all of its parent's weights. Its γ begins as the parent's patch embedding and its
 position embedding resampled to the student's bins; then it learns the parent's answers, on the same
-crops, from logits, class token and, region by region, patch tokens.
+crops, from logits, class token and, block by block and region by region, patch tokens.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit import kernels
+from spit.backbone.recorder import Recorder
 from spit.config import ModelConfig
+from spit.embedder import take_class_token
 from spit.errors import WeightsError
 from spit.model import Output, SpitModel
 from spit.tokenizers import PatchTokenizer
@@ -35,26 +37,23 @@ class DistillConfig:
     Attributes:
         logits: weight of the parent's KL(parent ‖ student).
         class_token: weight of the smooth L1 distance of class tokens.
-        tokens: weight of the smooth L1 distance between a region's token and the mean of the parent's
-            tokens over the region's pixels.
+        tokens: weight of what tokens miss as they leave each block, as a share of the variance of what they should
+            be: a region's token the mean of the parent's tokens over the region's pixels, the class token its own.
         second: weight of the second teacher's KL, where there is one.
         temperature: of the logits.
         embedder_rate: γ's learning rate, times the others'.
-        layer_decay: the learning rate of block i, counted from 0, is ``layer_decay^i`` times the first one's, and
-            norm and head have the last one's: below 1, what was learnt last from the parent's data changes least.
     """
 
     logits: float = 1.0
     class_token: float = 1.0
-    tokens: float = 1.0
+    tokens: float = 10.0
     second: float = 1.0
     temperature: float = 1.0
     embedder_rate: float = 4.0
-    layer_decay: float = 1.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            positive = name in ("temperature", "embedder_rate", "layer_decay")
+            positive = name in ("temperature", "embedder_rate")
             if not value >= 0 or (value == 0 and positive):
                 raise ValueError(f"expected {name} {'above 0' if positive else 'of 0 or more'}, got {value}")
 
@@ -127,35 +126,28 @@ class Distillation:
         self._validate = validate
 
     def groups(self) -> Sequence[Group]:
-        at: dict[float, dict[str, nn.Parameter]] = {}
-        for name, parameter in self.student.named_parameters():
-            at.setdefault(self._rate(name), {})[name] = parameter
-        return [group for rate, named in at.items() for group in decay_groups(named, rate)]
-
-    def _rate(self, name: str) -> float:
-        """A parameter's learning rate, times the schedule's."""
-        where, *rest = name.split(".")
-        if where == "embedder":
-            return self.config.embedder_rate
-        block = int(rest[1]) if rest[0] == "blocks" else self.student.config.depth - 1
-        return float(self.config.layer_decay**block)
+        named = dict(self.student.named_parameters())
+        embedder = {name: parameter for name, parameter in named.items() if name.startswith("embedder.")}
+        others = {name: parameter for name, parameter in named.items() if name not in embedder}
+        return [*decay_groups(embedder, self.config.embedder_rate), *decay_groups(others)]
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
         images = batch.draw.mix(batch.images)
         config = self.config
+        layers = range(self.student.config.depth) if config.tokens > 0 else ()
         with torch.no_grad():
-            truth: Output = self.parent(images, record=())
+            truth: Output = self.parent(images, record=Recorder({"features": layers}, fused=True))
             others = None if self.second is None else self.second(images)
-        answer: Output = network(images, record=())
+        answer: Output = network(images, record=Recorder({"features": layers}, fused=True))
         parts = {"logits": _divergence(answer.logits, truth.logits, config.temperature)}
         weights = {"logits": config.logits}
         if config.class_token > 0:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
             weights["class_token"] = config.class_token
         if config.tokens > 0:
-            side = images.shape[-1] // self.patch
-            wanted = region_means(answer, truth, side, self.student.config.token_budget)
-            parts["tokens"] = F.smooth_l1_loss(answer.tokens.values.float(), wanted.float())
+            means = RegionMeans(answer, images.shape[-1] // self.patch, self.student.config.token_budget)
+            parts["tokens"] = torch.stack([_missed(answer.features[layer], truth.features[layer], means)
+                                           for layer in layers]).mean()
             weights["tokens"] = config.tokens
         if others is not None:
             parts["second"] = _divergence(answer.logits, others, config.temperature)
@@ -177,27 +169,43 @@ def _divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:
     return F.kl_div(student, teacher, reduction="batchmean", log_target=True) * temperature**2
 
 
-def region_means(answer: Output, truth: Output, side: int, most: int | None) -> Tensor:
-    """The parent's patch tokens averaged over the pixels of each of the student's regions.
+def _missed(answer: Tokens, truth: Tokens, means: "RegionMeans") -> Tensor:
+    """How far tokens within f are from the parent's, as a share of the variance of these.
+
+    Class tokens, which vary less, are measured by the same variance.
+    """
+    (own, regions), (class_token, patches) = take_class_token(answer), take_class_token(truth)
+    wanted = means(patches.values).float()
+    variance = wanted.var(0).mean()
+    return (F.mse_loss(regions.values.float(), wanted) + F.mse_loss(own.float(), class_token.float())) / variance
+
+
+class RegionMeans:
+    """From the parent's patch tokens to their means over the pixels of each of the student's regions.
 
     What share of a region lies in which patch is its empirical position histogram with as many bins as
     the parent has patches a side.
 
     Args:
+        answer: the student's.
         side: patches of the parent along each side of the square images.
         most: tokens an image has at the most where some were dropped; None asks the device.
-
-    Shape:
-        ``(ΣN, D)``, a row for each token of the student.
     """
-    shares = Tokens(kernels.position_histogram(answer.partition.blocks[0], answer.partition.offsets, side, 0.0)
-                    .flatten(1), answer.partition.offsets)
-    if answer.kept is not None:
-        shares = shares.select(answer.kept)
-    images, place = shares.image_of, torch.arange(len(shares.values), device=shares.offsets.device)
-    place = place - shares.offsets[images]
-    longest = int(shares.offsets.diff().max()) if most is None or answer.kept is None else most
-    patches = truth.tokens.values.view(len(shares), side**2, -1)
-    padded = patches.new_zeros(len(shares), longest, side**2)
-    padded[images, place] = shares.values.to(patches.dtype)
-    return torch.bmm(padded, patches)[images, place]
+
+    def __init__(self, answer: Output, side: int, most: int | None) -> None:
+        partition = answer.partition
+        shares = Tokens(kernels.position_histogram(partition.blocks[0], partition.offsets, side, 0.0).flatten(1),
+                        partition.offsets)
+        if answer.kept is not None:
+            shares = shares.select(answer.kept)
+        self.images = shares.image_of
+        self.place = torch.arange(len(shares.values), device=shares.offsets.device) - shares.offsets[self.images]
+        longest = int(shares.offsets.diff().max()) if most is None or answer.kept is None else most
+        self.padded = shares.values.new_zeros(len(shares), longest, side**2)
+        self.padded[self.images, self.place] = shares.values
+
+    def __call__(self, patches: Tensor) -> Tensor:
+        """A row for each token of the student, from a row for each of the parent's, ``(ΣN, D)``."""
+        batch, _, count = self.padded.shape
+        means = torch.bmm(self.padded.to(patches.dtype), patches.view(batch, count, -1))
+        return means[self.images, self.place]
