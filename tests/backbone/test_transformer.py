@@ -162,9 +162,30 @@ class TestCompiled:
             assert torch.equal(*(recorder.features[layer].values for recorder in recorders))
             assert all(map(torch.equal, *(recorder.attention[layer] for recorder in recorders)))
 
+    def test_fused_recording_is_part_of_the_compiled_pass(self, counter, monkeypatch):
+        plain, compiled = twins()
+        compiled.compiled = torch.compile(compiled.run_blocks, backend=counter)
+        monkeypatch.setattr(compiled, "run_blocks", lambda *_: pytest.fail("a plain pass"))
+        for counts in ((4, 2, 7), (3, 5, 6), (9, 1, 2)):
+            tokens, kept, gradients = batch(*counts), [], []
+            for backbone in (plain, compiled):
+                recorder = Recorder({"features": (0, 2)}, fused=True)
+                backbone.zero_grad()
+                backbone(tokens, recorder)
+                assert recorder.features.keys() == {0, 2}
+                recorder.features[2].values.square().mean().backward()
+                kept.append(recorder.features)
+                gradients.append([parameter.grad for parameter in backbone.blocks.parameters()])
+            for layer in (0, 2):
+                assert torch.equal(kept[0][layer].offsets, kept[1][layer].offsets)
+                torch.testing.assert_close(kept[1][layer].values, kept[0][layer].values, atol=1e-5, rtol=0)
+            for one, other in zip(*gradients, strict=True):
+                torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+        assert 1 <= counter.frame_count <= 2
+
     def test_recording_nothing_needs_no_second_pass(self, monkeypatch):
         backbone, _ = twins()
-        backbone.compiled = lambda values, spans: values
+        backbone.compiled = lambda values, spans, recorder: values
         monkeypatch.setattr(backbone, "run_blocks", lambda *_: pytest.fail("a plain pass"))
         tokens = batch(4, 2)
         assert torch.equal(backbone(tokens, Recorder.of((), depth=3)).values, tokens.values)

@@ -10,12 +10,14 @@ from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.interop import from_timm
 from spit.model import Output, SpitModel
+from spit.partition import Partition
+from spit.tokens import Tokens
 from spit.training.augment import AugmentConfig, Draw, draw
 from spit.training.distill import (
-    RegionMeans,
     POSITION_MASS,
     Distillation,
     DistillConfig,
+    Pooling,
     _divergence,
     student_of,
 )
@@ -112,36 +114,55 @@ def test_a_parent_without_patches(parent: SpitModel) -> None:
         Distillation(student, student, DistillConfig())
 
 
-def dense_means(answer: Output, truth: Output) -> Tensor:
-    """The parent's tokens painted to pixels, and their mean over each region."""
-    dense = torch.cat([values[labels.long()].flatten(0, 1) for values, labels
-                       in zip(truth.tokens, truth.partition.blocks[0], strict=True)])  # (B·H·W, D)
-    regions = answer.partition.packed_labels().flatten()
-    return torch.stack([dense[regions == region].mean(0) for region in range(int(regions.max()) + 1)])
+def dense_means(answer: Output, truth: Tokens, partition: Partition) -> Tensor:
+    """The parent's class tokens, and its others painted to pixels and averaged over each region, as rows."""
+    dense = [values[1:][labels.long()] for values, labels in zip(truth, partition.blocks[0], strict=True)]
+    return torch.cat([row for values, pixels, labels in zip(truth, dense, answer.partition.blocks[0], strict=True)
+                      for row in (values[:1], *(pixels[labels == region].mean(0, keepdim=True)
+                                                for region in range(int(labels.max()) + 1)))])
+
+
+LAST = {"features": (-1,)}
 
 
 @pytest.mark.parametrize("tokenizer", ["superpixel", "voronoi"])
-def test_region_means(parent: SpitModel, images: Tensor, tokenizer: str) -> None:
+def test_pooling(parent: SpitModel, images: Tensor, tokenizer: str) -> None:
     options: Mapping[str, Any] = OPTIONS if tokenizer == "superpixel" else {"cells": 9}
     student = student_of(parent, tokenizer, options, token_budget=6)
     with torch.no_grad():
-        truth = parent(images, record=())
+        truth = parent(images, record=LAST)
         answer = student.eval()(images, record=())
         dropped = student.train()(images, record=())
-    wanted = dense_means(answer, truth)
+    tokens = truth.features[parent.config.depth - 1]
+    wanted = dense_means(answer, tokens, truth.partition)
     assert answer.kept is None
     assert answer.partition.counts.min() > 6
     for most in (None, 6):  # a budget bounds what was kept, and here nothing was dropped
-        assert torch.allclose(RegionMeans(answer, 4, most)(truth.tokens.values), wanted, atol=1e-5)
+        assert torch.allclose(Pooling(answer, 4, most)(tokens.values), wanted, atol=1e-5)
     assert dropped.kept is not None
     assert dropped.tokens.counts.tolist() == [6, 6]
+    kept = torch.cat([torch.cat([mask.new_ones(1), mask]) for mask in dropped.kept.split(
+        answer.partition.counts.tolist())])
     for most in (None, 6, 8):
-        assert torch.allclose(RegionMeans(dropped, 4, most)(truth.tokens.values), wanted[dropped.kept], atol=1e-5)
+        assert torch.allclose(Pooling(dropped, 4, most)(tokens.values), wanted[kept], atol=1e-5)
 
 
 def test_a_patch_is_its_own_mean(parent: SpitModel, images: Tensor) -> None:
-    truth = parent(images, record=())
-    assert torch.allclose(RegionMeans(truth, 4, None)(truth.tokens.values), truth.tokens.values, atol=1e-6)
+    truth = parent(images, record=LAST)
+    tokens = truth.features[parent.config.depth - 1]
+    pooling = Pooling(truth, 4, None)
+    assert torch.allclose(pooling(tokens.values), tokens.values, atol=1e-6)
+    assert pooling.missed(tokens, tokens).item() == pytest.approx(0, abs=1e-10)
+
+
+def test_what_tokens_miss_by_hand(parent: SpitModel, images: Tensor) -> None:
+    """Two images of 16 patches: class tokens that are off by 2 weigh as much as all regions off by 1."""
+    truth = parent(images, record=LAST)
+    tokens = truth.features[parent.config.depth - 1]
+    off = torch.ones_like(tokens.values)
+    off[[0, 17]] = 2
+    missed = Pooling(truth, 4, None).missed(tokens.replace(tokens.values + off), tokens)
+    assert missed.item() == pytest.approx((1 + 4) / tokens.values.var(0).mean().item(), rel=1e-4)
 
 
 def test_divergence_by_hand() -> None:
@@ -172,15 +193,22 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
     second = torch.tensor([[0.0, 1, 2, 3, 4]]).expand(2, 5)
     config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0, second=7.0, temperature=2.0)
     loss, parts = Distillation(student, parent, config, lambda images: second).loss(student, batch_of(images))
-    answer, truth = student(images, record=()), parent(images, record=())
+    answer, truth = student(images, record=("features",)), parent(images, record=("features",))
 
     def divergence(wanted: Tensor) -> float:
         p, q = ((logits.double() / 2).softmax(1) for logits in (wanted, answer.logits))
         return 4 * (p * (p / q).log()).sum(1).mean().item()
 
+    def missed(layer: int) -> float:
+        wanted = dense_means(answer, truth.features[layer], truth.partition)
+        distance = (answer.features[layer].values - wanted).square().mean(1)
+        first = torch.zeros(len(wanted), dtype=torch.bool)
+        first[answer.features[layer].offsets[:-1]] = True
+        return ((distance[first].mean() + distance[~first].mean()) / wanted.var(0).mean()).item()
+
     by_hand = {"logits": divergence(truth.logits), "second": divergence(second),
                "class_token": smooth_l1(answer.class_token, truth.class_token),
-               "tokens": smooth_l1(answer.tokens.values, dense_means(answer, truth))}
+               "tokens": sum(missed(layer) for layer in answer.features) / len(answer.features)}
     agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
     assert {name: part.item() for name, part in parts.items()} == pytest.approx(
         {**by_hand, "agreement": agreement.item()}, rel=1e-4, abs=1e-7)

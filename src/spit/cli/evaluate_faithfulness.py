@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 
 from spit.cli.measuring import Measuring, Models, about_line, journal, progress_bar
-from spit.cli.options import choose_device
+from spit.cli.options import choose_device, listed
 
 DEFAULTS = ("flow", "rollout", "random")
 
 Data = Annotated[Path, typer.Option("--data", metavar="FOLDER", show_default=False,
                                     help="Images, in any folders below; classes are not needed.")]
 Methods = Annotated[list[str] | None, typer.Option(
-    "--method", metavar="NAME", show_default=False,
-    help="flow, rollout, prototype, lime, relevance or random; may be given several times; flow, rollout and random "
-         "unless told.")]
+    "--method", "--methods", metavar="NAME", show_default=False,
+    help="flow, rollout, prototype, lime, relevance or random; several with commas between, or one by one; flow, "
+         "rollout and random unless told.")]
 Samples = Annotated[int, typer.Option("--samples", min=1, help="LIME: masks an image, a forward pass each.")]
 PrototypeFiles = Annotated[list[Path] | None, typer.Option(
     "--prototypes", metavar="FILE", show_default=False,
@@ -41,7 +41,7 @@ def faithfulness(measuring: Measuring, data: Data, model: Models, method: Method
     from spit.evaluation.faithfulness_plot import check_matplotlib, draw_curves
 
     folder = protocol.plain_folder(data).spread(measuring.limit)
-    names = method or DEFAULTS
+    names = listed(method or DEFAULTS)
     for name in names:  # unknown names and missing packages are told before models are loaded
         create_method(name)
     if "lime" in names:

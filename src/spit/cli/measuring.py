@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spit.cli.console import answers, long_bar, print_json, shown, waiting
-from spit.cli.options import AsJson, Device, choose_device
+from spit.cli.options import AsJson, Device, choose_device, listed
 from spit.cli.outputs import write_files
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ Data = Annotated[Path, typer.Option(
     "--data", metavar="FOLDER", show_default=False,
     help="Images in a folder for each class: in sorted order, or named by class index or WordNet id.")]
 Models = Annotated[list[str], typer.Option(
-    "--model", metavar="NAME|PATH|HUB_ID", show_default=False,
+    "--model", "--models", metavar="NAME|PATH|HUB_ID", show_default=False,
     help="A name of spit.list_models() whose weights come with spit, a folder that spit.save_model wrote, a Hugging "
-         "Face hub id, or a ViT in timm's names (.safetensors or .pth); may be given several times.")]
+         "Face hub id, or a ViT in timm's names (.safetensors or .pth); several with commas between, or one by one.")]
 Output = Annotated[Path | None, typer.Option(
     "--output", "-o", metavar="FOLDER", show_default=False,
     help="Write results.json, results.md and images.jsonl there. A run that was stopped goes on from images.jsonl.")]
@@ -61,6 +61,7 @@ class Measuring:
         """
         place = choose_device(self.device)
         check_output(self.output)
+        sources = listed(sources)
         if len(set(sources)) < len(sources):
             raise ValueError("expected each --model once, got one twice")
         with waiting("Loading models"):

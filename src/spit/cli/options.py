@@ -5,7 +5,7 @@ A verb asks for a group by a parameter whose type is one of the dataclasses here
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -28,6 +28,11 @@ Weights = Annotated[str | None, typer.Option(
          "in timm's names (.safetensors or .pth). The checkpoint that comes with spit unless told.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto for the best one that spit has kernels for.")]
 ImageSize = Annotated[int, typer.Option("--image-size", min=1, help="Side of the square that the model sees.")]
+
+
+def listed(values: Iterable[str]) -> list[str]:
+    """What was given one by one, or several at once with commas between; a path that is there stays whole."""
+    return [part for value in values for part in ([value] if Path(value).exists() else value.split(","))]
 
 
 def _option(text: str, metavar: str | None = None) -> Any:

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from spit import kernels
 from spit.backbone.recorder import Recorder
 from spit.config import ModelConfig
-from spit.embedder import take_class_token
+from spit.embedder import put_class_token
 from spit.errors import WeightsError
 from spit.model import Output, SpitModel
 from spit.tokenizers import PatchTokenizer
@@ -145,8 +145,8 @@ class Distillation:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
             weights["class_token"] = config.class_token
         if config.tokens > 0:
-            means = RegionMeans(answer, images.shape[-1] // self.patch, self.student.config.token_budget)
-            parts["tokens"] = torch.stack([_missed(answer.features[layer], truth.features[layer], means)
+            pooling = Pooling(answer, images.shape[-1] // self.patch, self.student.config.token_budget)
+            parts["tokens"] = torch.stack([pooling.missed(answer.features[layer], truth.features[layer])
                                            for layer in layers]).mean()
             weights["tokens"] = config.tokens
         if others is not None:
@@ -169,22 +169,11 @@ def _divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:
     return F.kl_div(student, teacher, reduction="batchmean", log_target=True) * temperature**2
 
 
-def _missed(answer: Tokens, truth: Tokens, means: "RegionMeans") -> Tensor:
-    """How far tokens within f are from the parent's, as a share of the variance of these.
+class Pooling:
+    """From the parent's tokens to what the student's should be: the class token stays, a region's is a mean.
 
-    Class tokens, which vary less, are measured by the same variance.
-    """
-    (own, regions), (class_token, patches) = take_class_token(answer), take_class_token(truth)
-    wanted = means(patches.values).float()
-    variance = wanted.var(0).mean()
-    return (F.mse_loss(regions.values.float(), wanted) + F.mse_loss(own.float(), class_token.float())) / variance
-
-
-class RegionMeans:
-    """From the parent's patch tokens to their means over the pixels of each of the student's regions.
-
-    What share of a region lies in which patch is its empirical position histogram with as many bins as
-    the parent has patches a side.
+    It is the mean over the region's pixels. What share of a region lies in which patch is its empirical position
+    histogram with as many bins as the parent has patches a side.
 
     Args:
         answer: the student's.
@@ -198,14 +187,30 @@ class RegionMeans:
                         partition.offsets)
         if answer.kept is not None:
             shares = shares.select(answer.kept)
-        self.images = shares.image_of
-        self.place = torch.arange(len(shares.values), device=shares.offsets.device) - shares.offsets[self.images]
-        longest = int(shares.offsets.diff().max()) if most is None or answer.kept is None else most
-        self.padded = shares.values.new_zeros(len(shares), longest, side**2)
-        self.padded[self.images, self.place] = shares.values
+        images, regions = len(shares), len(shares.values)
+        longest = int(shares.counts.max()) if most is None or answer.kept is None else most
+        rows = put_class_token(Tokens(F.pad(shares.values, (1, 0)), shares.offsets),
+                               F.one_hot(shares.offsets.new_tensor(0), side**2 + 1).to(shares.values.dtype))
+        self.image = rows.image_of
+        self.place = torch.arange(len(rows.values), device=rows.offsets.device) - rows.offsets[self.image]
+        self.shares = rows.values.new_zeros(images, longest + 1, side**2 + 1)
+        self.shares[self.image, self.place] = rows.values
+        self.weights = torch.where(self.place == 0, 1 / images, 1 / regions)
 
-    def __call__(self, patches: Tensor) -> Tensor:
-        """A row for each token of the student, from a row for each of the parent's, ``(ΣN, D)``."""
-        batch, _, count = self.padded.shape
-        means = torch.bmm(self.padded.to(patches.dtype), patches.view(batch, count, -1))
-        return means[self.images, self.place]
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """A row for each token of the student, class token first, from a row for each of the parent's.
+
+        Shape:
+            ``(B · (P + 1), D)`` to ``(Σ(N + 1), D)``.
+        """
+        images, _, count = self.shares.shape
+        return torch.bmm(self.shares.to(tokens.dtype), tokens.view(images, count, -1))[self.image, self.place]
+
+    def missed(self, answer: Tokens, truth: Tokens) -> Tensor:
+        """The squared distance of the student's tokens from what they should be, as a share of the variance of that.
+
+        A mean over regions, and one over class tokens, which are few and weigh as much.
+        """
+        wanted = self(truth.values).float()
+        distance = (answer.values.float() - wanted).square().mean(1)
+        return distance @ self.weights / wanted.var(0).mean()
