@@ -18,7 +18,7 @@ from spit.drawing import (
     encode_png,
     read_labels,
 )
-from spit.drawing.panel import LARGEST, MARGIN, SMALLEST, fit
+from spit.drawing.panel import LARGEST, MARGIN, SMALLEST, fit, level
 from spit.errors import ImageError
 from spit.tokenizers import PatchTokenizer
 
@@ -119,6 +119,21 @@ def test_tiles_are_neither_tiny_nor_huge(size: tuple[int, int]) -> None:
     fitted = fit(Image.new("RGB", size))
     assert min(SMALLEST, 2 * max(size)) <= max(fitted.size) <= LARGEST or size == fitted.size
     assert min(fitted.size) >= 1
+
+
+@pytest.mark.parametrize("size", [(1, 1), (451, 300), (512, 512), (300, 4000), (48, 40)])
+def test_tiles_of_a_row_are_level(size: tuple[int, int]) -> None:
+    leveled = level(Image.new("RGB", size))
+    assert leveled.height == SMALLEST
+    assert leveled.width == max(1, round(SMALLEST * size[0] / size[1]))
+    assert fit(leveled) is leveled
+    assert level(Image.new("RGB", (3000, 20))).size == (LARGEST, 4)
+
+
+def test_a_low_picture_stands_on_its_caption() -> None:
+    panel = draw_panel([[Tile(Image.new("RGB", (400, 300), "blue"), ""), Tile(Image.new("RGB", (400, 50), "red"), "")]])
+    blue, red = (np.argwhere((np.asarray(panel) == color).all(2)) for color in ((0, 0, 255), (255, 0, 0)))
+    assert blue[:, 0].max() == red[:, 0].max()
 
 
 def test_panels_have_even_margins_and_hold_all_tiles() -> None:

@@ -42,6 +42,13 @@ def test_round_trip_is_equal_to_the_last_bit(tmp_path):
     assert torch.equal(loaded(images), model.eval()(images))
 
 
+def test_class_names_and_size_travel_with_the_weights(tmp_path):
+    save(tiny(class_names=("ant", "bee", "cat"), image_size=32), tmp_path)
+    for classes, names in ((None, ("ant", "bee", "cat")), (3, ("ant", "bee", "cat")), (2, ()), (0, ())):
+        config = load(tmp_path, num_classes=classes).config
+        assert (config.class_names, config.image_size) == (names, 32)
+
+
 def test_loading_leaves_the_random_state(tmp_path):
     save(tiny(), tmp_path)
     state = torch.get_rng_state()
@@ -127,6 +134,9 @@ def rewrite(folder, change):
     (lambda config: config["model"].update(widht=8), "nearest known one is 'width'"),
     (lambda config: config["model"].update(depth="one"), "expected depth of type int"),
     (lambda config: config["model"].update(tokenizer="hexagon"), "hexagon"),
+    (lambda config: config["model"].update(class_names=["ant"]), "expected class_names for 3 classes, got 1"),
+    (lambda config: config["model"].update(class_names="ant"), "expected class_names of type tuple"),
+    (lambda config: config.update(model=[]), "is not one that spit writes: TypeError"),
     (lambda config: config["model"].update(num_classes=4), r"head.linear.weight expected \(4, 8\), got \(3, 8\)"),
     (lambda config: config["model"].update(depth=2), r"blocks.1.norm1.weight is missing.*\(and \d+ more\)"),
     (lambda config: config["model"].update(layer_scale=None), "scale1.factor is unexpected"),

@@ -20,6 +20,8 @@ class ModelConfig:
             :class:`spit.backbone.Transformer`.
         token_budget: tokens an image keeps at most, in training only; None for all.
         num_classes: h; 0 gives the class token instead of logits.
+        class_names: one for each class; () where they are not known.
+        image_size: side of the squares that the model learnt from; None where it is not known.
     """
 
     tokenizer: str = "superpixel"
@@ -42,6 +44,8 @@ class ModelConfig:
     drop_path: float = 0.0
     token_budget: int | None = 256
     num_classes: int = 1000
+    class_names: tuple[str, ...] = ()
+    image_size: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("channels", "resolution", "position_bins", "gradient_bins", "width", "depth", "heads"):
@@ -57,20 +61,35 @@ class ModelConfig:
             self._check("token_budget", int, 1)
         if self.layer_scale is not None:
             self._check("layer_scale", float)
+        if self.image_size is not None:
+            self._check("image_size", int, 1)
         self._check("tokenizer_options", Mapping)
+        self._check("class_names", tuple)
+        if not all(isinstance(name, str) for name in self.class_names):
+            raise TypeError(f"expected class_names of type str, got {self.class_names!r}")
+        if self.class_names and len(self.class_names) != self.num_classes:
+            raise ValueError(f"expected class_names for {self.num_classes} classes, got {len(self.class_names)}")
         if self.drop_path >= 1:
             raise ValueError(f"expected drop_path below 1, got {self.drop_path}")
         if self.width % self.heads:
             raise ValueError(f"expected a width that heads divide, got width={self.width} and heads={self.heads}")
 
     def replace(self, **changes: Any) -> "ModelConfig":
-        """The same config with some fields changed; an unknown field raises and names the nearest."""
+        """The same config with some fields changed; an unknown field raises and names the nearest.
+
+        Another number of classes leaves the present class names behind.
+        """
         _refuse_unknown(changes)
+        if changes.get("num_classes", self.num_classes) != self.num_classes:
+            changes.setdefault("class_names", ())
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON has them."""
-        return {**asdict(self), "tokenizer_options": dict(self.tokenizer_options)}
+        """The fields as JSON has them, without class_names and image_size where they are not known."""
+        values = {**asdict(self), "tokenizer_options": dict(self.tokenizer_options),
+                  "class_names": list(self.class_names)}
+        # Left out, so that a model without them is described as ever, and evaluations of it go on where they were.
+        return {name: value for name, value in values.items() if value or name not in ("class_names", "image_size")}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "ModelConfig":
@@ -81,7 +100,10 @@ class ModelConfig:
             TypeError: a value of another type.
         """
         _refuse_unknown(values)
-        return ModelConfig(**values)
+        given = {**values}
+        if isinstance(given.get("class_names"), list):
+            given["class_names"] = tuple(given["class_names"])
+        return ModelConfig(**given)
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)

@@ -54,7 +54,7 @@ class Checkpoint:
             config: another config than the checkpoint's; where its number of classes differs, the head
                 is a fresh one.
             dtype: of the model's floating parameters, whatever they are on disk.
-            num_classes: another number of classes than the config's.
+            num_classes: another number of classes than the config's, whose names are then dropped.
 
         Raises:
             WeightsError: the tensors are not those of the config; the first differences are named.
@@ -66,7 +66,8 @@ class Checkpoint:
             with torch.random.fork_rng(enabled=config.num_classes == self.config.num_classes, devices=()):
                 model = SpitModel(config)
         except (TypeError, ValueError) as error:
-            if config.replace(num_classes=self.config.num_classes) != self.config:  # what was asked for is wrong
+            own = {"num_classes": self.config.num_classes, "class_names": self.config.class_names}
+            if config.replace(**own) != self.config:  # what was asked for is wrong
                 raise
             raise WeightsError(f"{self.source}: {CONFIG} is not one that spit writes: {error}") from error
         expected = model.state_dict()
@@ -126,8 +127,8 @@ def load(source: str | PathLike[str], dtype: torch.dtype = torch.float32,
         source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision". What begins
             with a dot or a slash, ends with a slash, or whose parent folder is here is a folder.
         dtype: of the parameters, whatever they are on disk.
-        num_classes: where it differs from the checkpoint's, the head is a fresh, untrained one; 0 gives
-            the class token.
+        num_classes: where it differs from the checkpoint's, the head is a fresh, untrained one, without
+            class names; 0 gives the class token.
 
     Raises:
         WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.

@@ -17,11 +17,14 @@ def test_stages_as_json(spit: Run) -> None:
     assert result.json["setup"]["precision"] == "fp32"
 
 
-def test_a_table(spit: Run) -> None:
+def test_a_table_and_what_is_being_timed(spit: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spit.cli.console.PATIENCE", 0)
     result = spit("bench", "--size", 32, "--batch", 1, "--rounds", 1, "--device", "cpu", "--no-peer", "--no-training")
     assert result.code == 0
     assert "ms/image" in result.out
     assert "training" not in result.out
+    assert result.err.splitlines() == [f"spit: Timing {stage}, spit_tiny_16"
+                                       for stage in ("tokenizer", "features", "inference")]
 
 
 def test_check_of_a_folder(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:

@@ -90,6 +90,15 @@ def test_a_thousand_classes_are_named(spit: Run, photo: Callable[..., Path], tmp
     assert all(item["name"] == names[item["index"]] for item in document["top"])
 
 
+def test_another_size_than_the_models_own(spit: Run, photo: Callable[..., Path], save_tiny: Callable[..., Path],
+                                          tmp_path: Path) -> None:
+    own = save_tiny(tokenizer="patch", tokenizer_options={"size": 8}, num_classes=2, image_size=32)
+    base = ("classify", photo(tmp_path / "a.png"), "--weights", own, "--json")
+    for arguments, size in (((), 32), (("--image-size", 48), 48)):
+        document = spit(*base, *arguments).json
+        assert (document["model"]["image_size"], document["images"][0]["tokens"]) == (size, (size // 8) ** 2)
+
+
 def test_the_answer_in_words(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     result = spit("classify", photo(tmp_path / "a.png"), "--weights", folder, "--image-size", 32)
     assert result.code == 0

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
+
+from spit.drawing.panel import MARGIN
 
 Run = Callable[..., Any]
 
@@ -31,6 +34,15 @@ def test_the_grid(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: 
     first = target.read_bytes()
     assert "The picture is" in spit("correspond", *paths, "-o", target, "--weights", model).out
     assert target.read_bytes() == first
+
+
+def test_every_image_has_its_column(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    paths = [photo(tmp_path / "wide.png", 60, 40), photo(tmp_path / "tall.png", 40, 60, seed=1)]
+    assert spit("correspond", *paths, "-o", tmp_path / "grid.png", "--weights", model).code == 0
+    pixels = np.asarray(Image.open(tmp_path / "grid.png"))[150:]
+    taken = np.flatnonzero((pixels != 255).any(2).mean(0) > 0.5)  # columns of pixels that pictures take in every row
+    assert taken[0] == MARGIN
+    assert taken[np.flatnonzero(np.diff(taken) > 1)[0]] == MARGIN + 540 - 1
 
 
 def test_refusals(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> No
     assert result.code == 0, result.err
     assert "No trained checkpoint" in result.out
     assert "--weights" in result.out
-    assert result.out.splitlines()[1].split("  ")[-1].strip() == "ms to reach this level"
+    assert result.out.splitlines()[1].split() == ["level", "regions"]
+    assert result.out.splitlines()[6].endswith("ms to the last level, the median of 5 runs")
     assert str(tmp_path / "out/demo.png") in result.out.splitlines()[-1]
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["demo.png"]
     with Image.open(tmp_path / "out/demo.png") as picture:
@@ -39,7 +40,7 @@ def test_json_is_the_librarys_answer(spit: Run, photo: Callable[..., Path], tmp_
     document = spit("demo", "--image", path, "-o", tmp_path / "out", "--json").json
     counts = library.SuperpixelTokenizer().hierarchy(library.load_image(path)).counts[1:, 0].tolist()
     assert [row["regions"] for row in document["levels"]] == counts
-    assert all(row["milliseconds"] > 0 for row in document["levels"])
+    assert document["milliseconds"] > 0
     assert document["classes"] is None
     assert Path(document["picture"]).is_file()
 

@@ -44,6 +44,7 @@ def test_table_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: 
     assert json.loads((tmp_path / "out/results.json").read_text()) == result.json
     again = spit(*arguments)
     assert "Faithfulness of attributions" in again.out
+    assert "results.md and curves.png are in" in " ".join(again.out.split())
     assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 12
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import spit as library
+
 Run = Callable[..., Any]
 
 
@@ -72,6 +74,20 @@ def test_threshold(spit: Run, data: Path, model: Path) -> None:
     result = spit("evaluate", "threshold", "--data", data, "--model", model, "--size", 32, "--threshold", 0.2,
                   "--threshold", 0, "--json")
     assert [row["threshold"] for row in result.json["rows"]] == [0, 0.2, None]
+
+
+@pytest.mark.parametrize("verb", ["classification", "swap", "threshold", "faithfulness"])
+def test_models_are_asked_at_their_own_size(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Path],
+                                            tmp_path: Path) -> None:
+    own = save_tiny(num_classes=2, image_size=32)
+    model = library.load_model(own)
+    model.config = model.config.replace(image_size=None)
+    other = library.save_model(model, tmp_path / "other")
+    base = ("evaluate", verb, "--data", data, "--limit", 2, "--json", "--model")
+    assert spit(*base, own).json["size"] == 32
+    assert spit(*base, f"{own},{other}", "--size", 24).json["size"] == 24
+    assert "expected models of one image size, got tiny 32, other 224; give --size" in spit(
+        *base, f"{own},{other}").error
 
 
 def test_counts(spit: Run, data: Path, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def test_rows_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: P
     assert len(lines.splitlines()) == 12
     again = spit(*base)
     assert "Unsupervised saliency: 4 images of" in again.out
+    assert f"results.md, {pages[0]}, {pages[1]} and {pages[2]} are in" in " ".join(again.out.split())
     assert (tmp_path / "out/images.jsonl").read_text() == lines
 
 

@@ -64,6 +64,17 @@ def test_targets_models_and_tokenizers(spit: Run, photo: Callable[..., Path], fo
     assert "cat.other.relevance.npy" in names(out)
 
 
+def test_the_models_own_names_and_size(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    model = library.load_model(folder)
+    model.config = model.config.replace(class_names=tuple("abcdefg"), image_size=32)
+    own = library.save_model(model, tmp_path / "own")
+    base = ("explain", photo(tmp_path / "cat.png"), "--weights", own, "--method", "flow", "-o", tmp_path / "out")
+    [document] = spit(*base, "--target", "C", "--json").json["images"]
+    assert (document["size"], document["models"][0]["target"]["index"]) == (32, 2)
+    assert "from 0 to 6 or its name, got 'class 2'" in spit(*base, "--target", "class 2").error
+    assert "got own 32, model 224; give --image-size" in spit(*base, "--weights", folder).error
+
+
 def test_in_words_and_in_folders(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     photo(tmp_path / "in/a.png")
     photo(tmp_path / "in/below/b.png", seed=1)

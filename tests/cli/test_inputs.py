@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -59,10 +60,22 @@ def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
         find_inputs([tmp_path / "cat.jpg"], tmp_path / "out")
 
 
-def test_a_missing_path_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    touch(tmp_path, "cat.jpg")
-    with pytest.raises(ImageError, match="nowhere"):
-        find_inputs([tmp_path / "cat.jpg", tmp_path / "nowhere"])
+def test_a_missing_path_does_not_stop_the_others(spit: Callable[..., Any], photo: Callable[..., Path],
+                                                 tmp_path: Path) -> None:
+    missing = tmp_path / "missing.jpg"
+    given = (photo(tmp_path / "a.png"), missing, photo(tmp_path / "b.png"))
+    result = spit("tokenize", *given, "-o", tmp_path / "out", "--json")
+    assert result.code == 2
+    assert [Path(image["image"]).name for image in result.json["images"]] == ["a.png", "b.png"]
+    assert [failure["image"] for failure in result.json["failed"]] == [str(missing)]
+    reason = "expected an image file, but there is none; check the path"
+    assert result.err == f"spit: {missing}: {reason}\nspit: 1 of 3 images failed\n"
+
+
+def test_where_no_path_is_there_nothing_starts(tmp_path: Path) -> None:
+    for paths in (["nowhere"], ["nowhere", "missing"]):
+        with pytest.raises(ImageError, match="nowhere: expected an image file or a folder"):
+            find_inputs([tmp_path / path for path in paths])
 
 
 def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

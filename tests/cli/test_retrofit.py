@@ -107,6 +107,8 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
     assert "unknown key of [parent] 'weight'; the nearest known one is 'weights'" in error(
         *command, "--set", "parent.weight=3")
     assert "expected a recipe, but there is none" in error(*command, "--recipe", tmp_path / "nowhere.toml")
+    assert "the nearest are retrofit_tiny, " in error(*command, "--recipe", "retrofit")
+    assert "expected a parent, got none" in error("retrofit", "--recipe", "retrofit_tiny", "--images", photos)
 
 
 @pytest.mark.parametrize("path", ["a/b.pth", "it's", 'a"b\'c', "C:\\new\\'x'", "true", "3", "#x", "[a]"])

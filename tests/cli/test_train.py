@@ -47,6 +47,19 @@ def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp
     assert "finished" not in fresh.json
 
 
+def test_the_model_knows_its_classes_and_its_size(spit: Run, command: list[object], tmp_path: Path) -> None:
+    assert spit(*command).code == 0
+    assert spit(*command, "--set", "model.num_classes=3", "-o", tmp_path / "more").code == 0
+    model, photo = tmp_path / "run/model", tmp_path / "photos/odd/1.png"
+    assert load(tmp_path / "more/model").config.class_names == ("even", "odd", "class 2")
+    document = spit("classify", photo, "--weights", model, "--json").json
+    assert document["model"]["image_size"] == 32
+    assert sorted(item["name"] for item in document["images"][0]["top"]) == ["even", "odd"]
+    assert "%  odd " in spit("classify", photo, "--weights", model).out
+    measured = spit("evaluate", "classification", "--data", tmp_path / "photos", "--model", model, "--json").json
+    assert (measured["size"], measured["images"]) == (32, 8)
+
+
 def test_a_full_disk(spit: Run, command: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.replace
 

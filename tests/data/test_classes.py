@@ -2,7 +2,8 @@ from importlib.resources import files
 
 import pytest
 
-from spit.data.classes import imagenet_classes
+from spit.config import ModelConfig
+from spit.data.classes import class_names, folder_names, imagenet_classes
 
 
 def test_a_thousand_names() -> None:
@@ -30,3 +31,24 @@ def test_rows_are_in_the_order_of_their_index_and_wordnet_id() -> None:
     assert [int(index) for index, _, _ in rows] == list(range(1000))
     ids = [wordnet for _, wordnet, _ in rows]
     assert ids == sorted(set(ids))
+
+
+@pytest.mark.parametrize(("config", "names"), [
+    (ModelConfig(num_classes=2), ("class 0", "class 1")),
+    (ModelConfig(num_classes=2, class_names=("cat", "a\x1b[31m")), ("cat", r"'a\x1b[31m'")),
+    (ModelConfig(), imagenet_classes()),
+    (ModelConfig(class_names=("cat",) * 1000), ("cat",) * 1000),
+    (ModelConfig(num_classes=0), ()),
+])
+def test_the_classes_of_a_model(config: ModelConfig, names: tuple[str, ...]) -> None:
+    assert class_names(config) == names
+
+
+@pytest.mark.parametrize(("folders", "names"), [
+    (["cat", "dog"], ("cat", "dog", "class 2")),
+    (["n01440764", "n02123045", "none"], ("tench", "tabby", "none")),
+    (["1", "10", "2"], ("1", "10", "2")),
+    (["000", "001", "002"], ()),
+])
+def test_folders_name_classes(folders: list[str], names: tuple[str, ...]) -> None:
+    assert folder_names(folders, 3) == names

@@ -7,7 +7,7 @@ import torch
 
 from spit.registry import create_model, list_models
 from spit.training.errors import TrainingError
-from spit.training.recipe import FREE, ModelRecipe, Recipe, _flat, differences, read_recipe
+from spit.training.recipe import FREE, ModelRecipe, Recipe, _flat, differences, read_recipe, recipes
 from spit.training.train import build_model
 from spit.weights import save
 
@@ -75,6 +75,28 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
 def test_wrong_values(change: str, words: str, recipe: Callable[..., Recipe]) -> None:
     with pytest.raises(TrainingError, match=words):
         recipe(change)
+
+
+def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "smoke").mkdir()  # a run's folder is no recipe
+    own = read_recipe(next(path for path in RECIPES if path.stem == "smoke"))
+    assert read_recipe(Path("smoke")) == read_recipe(Path("smoke.toml")) == own
+    (tmp_path / "smoke.toml").write_text("[run]\nseed = 7\n")
+    assert read_recipe(Path("smoke.toml")).run.seed == 7, "a file that is there comes first"
+    with pytest.raises(TrainingError, match=r"smok: expected a recipe, but .* the nearest are smoke, "):
+        read_recipe(Path("smok"))
+
+
+def test_those_that_were_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "lib/site-packages"
+    (package / "spit-0.dist-info").mkdir(parents=True)
+    (package / "spit-0.dist-info/METADATA").write_text("Metadata-Version: 2.4\nName: spit\nVersion: 0\n")
+    (package / "spit-0.dist-info/RECORD").write_text("spit/py.typed,,\n../../share/spit/recipes/own.toml,,\n")
+    monkeypatch.setattr("sys.path", [str(package)])
+    monkeypatch.setattr("spit.training.recipe.__file__", str(package / "spit/training/recipe.py"))
+    assert {name: path.resolve() for name, path in recipes().items()} == {
+        "own": tmp_path / "share/spit/recipes/own.toml"}
 
 
 def test_no_recipe(tmp_path: Path) -> None:

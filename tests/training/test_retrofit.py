@@ -88,9 +88,12 @@ def test_a_start(run: Run, parent: Path, tmp_path: Path) -> None:
 
 
 def test_a_parent_that_spit_saved(run: Run, parent: Path, tmp_path: Path) -> None:
-    save(load_parent(str(parent)), tmp_path / "saved")
+    known = load_parent(str(parent))
+    known.config = known.config.replace(class_names=("coarse", "fine"))
+    save(known, tmp_path / "saved")
     one, other = load(run("a")["model"]), load(run("b", f"parent.weights={tmp_path / 'saved'}")["model"])
     assert all(torch.equal(tensor, one.state_dict()[name]) for name, tensor in other.state_dict().items())
+    assert (other.config.class_names, other.config.image_size) == (("coarse", "fine"), 32)
 
 
 def test_what_does_not_fit(run: Run, photos: Path, parent: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from spit.bench.timing import median_ms, peak_gib
 from spit.registry import create_model
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+Say = Callable[[str], None]
 DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
 
 
@@ -47,8 +48,11 @@ class Row:
     tokens: float | None = None
 
 
-def measure_stages(setup: Setup, images: Tensor) -> Iterator[Row]:
+def measure_stages(setup: Setup, images: Tensor, say: Say = lambda _: None) -> Iterator[Row]:
     """Tokenizer, features, inference and training, one after another.
+
+    Args:
+        say: is told what is about to be timed.
 
     Shape:
         images ``(B, 3, H, W)`` uint8 on the device.
@@ -57,16 +61,16 @@ def measure_stages(setup: Setup, images: Tensor) -> Iterator[Row]:
     tokenize, extract = model.tokenizer, model.extractor
     partition = tokenize(images)
     tokens = float(partition.counts.float().mean())
-    yield _row(setup, "tokenizer", setup.model, lambda: tokenize(images), tokens)
-    yield _row(setup, "features", setup.model, lambda: extract(images, partition), tokens)
+    yield _row(setup, "tokenizer", setup.model, lambda: tokenize(images), tokens, say)
+    yield _row(setup, "features", setup.model, lambda: extract(images, partition), tokens, say)
     if setup.compiled:
         model.compile()
-    yield from _network_rows(setup, setup.model, model, images, tokens)
+    yield from _network_rows(setup, setup.model, model, images, tokens, say)
     if setup.peer:
-        yield from _peer_rows(setup)
+        yield from _peer_rows(setup, say)
 
 
-def _peer_rows(setup: Setup) -> Iterator[Row]:
+def _peer_rows(setup: Setup, say: Say) -> Iterator[Row]:
     try:
         import timm
     except ImportError:
@@ -80,16 +84,17 @@ def _peer_rows(setup: Setup) -> Iterator[Row]:
     # Its input is what its data loader would give: normalised floats. Their values do not change its speed.
     images = torch.randn(setup.batch, 3, setup.size, setup.size, device=setup.device)
     images = images.to(DTYPES[setup.precision])
-    yield from _network_rows(setup, f"timm {timm.__version__} {name}", peer, images, (setup.size // 16) ** 2)
+    yield from _network_rows(setup, f"timm {timm.__version__} {name}", peer, images, (setup.size // 16) ** 2, say)
 
 
-def _network_rows(setup: Setup, name: str, network: nn.Module, images: Tensor, tokens: float) -> Iterator[Row]:
+def _network_rows(setup: Setup, name: str, network: nn.Module, images: Tensor, tokens: float,
+                  say: Say) -> Iterator[Row]:
     def infer() -> None:
         with torch.inference_mode(), setup.autocast():
             network(images)
 
     network.eval()
-    yield _row(setup, "inference", name, infer, tokens)
+    yield _row(setup, "inference", name, infer, tokens, say)
     if not setup.training:
         return
     network.train()
@@ -103,10 +108,11 @@ def _network_rows(setup: Setup, name: str, network: nn.Module, images: Tensor, t
         optimizer.step()
         optimizer.zero_grad()
 
-    yield _row(setup, "training", name, train, tokens)
+    yield _row(setup, "training", name, train, tokens, say)
 
 
-def _row(setup: Setup, stage: str, name: str, function: Callable[[], Any], tokens: float) -> Row:
+def _row(setup: Setup, stage: str, name: str, function: Callable[[], Any], tokens: float, say: Say) -> Row:
+    say(f"Timing {stage}, {name}")
     milliseconds = median_ms(function, setup.device, setup.rounds, warm_up=5)
     return Row(stage, name, milliseconds / setup.batch, 1000 * setup.batch / milliseconds,
                peak_gib(function, setup.device), tokens)

@@ -71,9 +71,9 @@ def _stages(paths: list[Path], device: Any, machine: str, as_json: bool, batch: 
         raise ValueError(f"expected --precision among {', '.join(DTYPES)}, got {precision!r}")
     setup = Setup(batch=batch or (256 if gpu else 8), precision=precision, device=device,
                   compiled=gpu if compiled is None else compiled, rounds=rounds or (20 if gpu else 5), **options)
-    with waiting("Measuring; compiling comes first"):
+    with waiting("Measuring; compiling comes first") as say:
         photos = photo_batch(paths, setup.batch, setup.size, setup.size).to(device)
-        rows = list(measure_stages(setup, photos))
+        rows = list(measure_stages(setup, photos, say))
     described = {**asdict(setup), "device": str(device), "machine": machine, "seed": 0}
     if as_json:
         print_json({"setup": described, "rows": [asdict(row) for row in rows]})
@@ -96,8 +96,11 @@ def _stages(paths: list[Path], device: Any, machine: str, as_json: bool, batch: 
 def _check(paths: list[Path], device: Any, machine: str, as_json: bool) -> int:
     from spit.bench import check_labels
 
-    with waiting("Comparing labels"):
-        checks = list(check_labels(paths, device))
+    checks = []
+    with waiting("Comparing labels") as say:
+        for check in check_labels(paths, device):
+            checks.append(check)
+            say(f"Comparing labels; done: {check.tokenizer}, batch {check.batch}")
     exact = all(check.same == check.images for check in checks)
     if as_json:
         print_json({"machine": machine, "exact": exact, "checks": [asdict(check) for check in checks]})
@@ -116,8 +119,12 @@ def _scaling(paths: list[Path], device: Any, machine: str, output: Path, as_json
     from spit.bench import measure_scaling
     from spit.bench.plot import draw_scaling
 
-    with waiting("Measuring images up to 4096²"):
-        cases = list(measure_scaling(paths, device, 4096 if device.type == "cuda" else 1024))
+    largest = 4096 if device.type == "cuda" else 1024
+    cases = []
+    with waiting(f"Measuring images up to {largest}²") as say:
+        for case in measure_scaling(paths, device, largest):
+            cases.append(case)
+            say(f"Measuring images up to {largest}²; done: {case['side']}², batch {case['batch']}")
     document = {"machine": machine, "cases": cases}
     output.mkdir(parents=True, exist_ok=True)
     write_files({output / "scaling.json": (json.dumps(document, indent=2) + "\n").encode()}, [])

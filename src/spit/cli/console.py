@@ -79,10 +79,7 @@ def long_bar(console: Console) -> Progress:
 
 
 @contextmanager
-def waiting(description: str) -> Iterator[None]:
-    """A spinner with the seconds that have passed; nothing where stderr is no terminal."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        progress.add_task(description, total=None)
-        yield
+def waiting(description: str) -> Iterator[Say]:
+    """A spinner with the seconds that have passed, and a way to say what is being done, as :func:`track` has it."""
+    with track([None], description) as (_, say):
+        yield say

@@ -23,10 +23,10 @@ def correspond(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, re
                model: ModelName = None, device: Device = "cpu", as_json: AsJson = False) -> int:
     """Colour like parts alike across 2 to 12 images, every image once as the source.
 
-    Above, the images; below, a row for each source: its own pseudo-colours (three principal components of its
-    tokens, its background black), and what cross-attention makes of them on the others. Each part of those takes
-    the colours of the source's parts that it is most like; where these are the source's background it is black,
-    as most of a photo that has nothing in common with it. The captions say how much is coloured.
+    Above, the images, a column each; below, a row for each source: its own pseudo-colours (three principal
+    components of its tokens, its background black), and what cross-attention makes of them on the others. Each part
+    of those takes the colours of the source's parts that it is most like; where these are the source's background it
+    is black, as most of a photo that has nothing in common with it. The captions say how much is coloured.
     """
     place = choose_device(device)
     cut = cutting.cut()
@@ -55,16 +55,17 @@ def correspond(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, re
 
 
 def _draw(paths: list[Path], images: list[Any], grid: list[list[Any]], shares: list[list[float]]) -> bytes:
-    """The images above; below, for each source its own colours first, then those of the others in order."""
+    """The images above, and below them, a row for each source, their colours; its own are on the diagonal."""
     from spit.drawing import Tile, draw_panel, encode_png
+    from spit.drawing.panel import level
     from spit.drawing.pictures import as_picture
 
     names = [path.stem for path in paths]
-    rows = [[Tile(as_picture(image), name) for image, name in zip(images, names, strict=True)]]
+    rows = [[Tile(level(as_picture(image)), name) for image, name in zip(images, names, strict=True)]]
     for source, colors in enumerate(grid):
-        order = [source, *(target for target in range(len(images)) if target != source)]
-        details = ["source", *(f"from {names[source]}, {shares[source][target]:.0%} coloured" for target in order[1:])]
-        rows.append([Tile(as_picture(colors[target].movedim(-1, 0)), names[target], detail)
-                     for target, detail in zip(order, details, strict=True)])
-    note = "Original images, and each of them as the source; black is what is most like its background"
+        details = [f"from {names[source]}, {share:.0%} coloured" for share in shares[source]]
+        details[source] = "the source, in its own colours"
+        rows.append([Tile(level(as_picture(color.movedim(-1, 0))), name, detail)
+                     for color, name, detail in zip(colors, names, details, strict=True)])
+    note = "Above, the images; below, each once as the source. Black is what is most like its background"
     return encode_png(draw_panel(rows, "Feature correspondences", note))

@@ -33,6 +33,7 @@ def classification(measuring: Measuring, data: Data, model: Models, real: Real =
     """
     from spit.evaluation.classification import Head, evaluate, sheet
     from spit.evaluation.labelled import labelled_folder, read_real
+    from spit.tokens import plural
 
     if head == "logits" and (train is not None or train_per_class is not None):
         raise ValueError("--train and --train-per-class go with --head knn or --head linear")
@@ -47,10 +48,11 @@ def classification(measuring: Measuring, data: Data, model: Models, real: Real =
     chosen = Head(head, learned, neighbors, temperature)
     reassessed = None if real is None else read_real(real, test)
     subjects = measuring.load(model)
-    with measuring.examiner() as examiner:
+    size = measuring.choose_size(subjects)
+    with measuring.examiner(size) as examiner:
         rows = evaluate(examiner, subjects, test, chosen, reassessed)
-    taught = "" if learned is None else f"{len(learned.images)} images of {learned.root}"
-    settings = {"size": measuring.size, "precision": measuring.precision, **({"taught by": taught} if taught else {})}
-    measuring.report(sheet(rows, about_line(data, len(test.images), **settings)), rows, data=str(data),
+    taught = "" if learned is None else f"{plural(len(learned.images), 'image')} of {learned.root}"
+    settings = {"size": size, "precision": measuring.precision, **({"taught by": taught} if taught else {})}
+    measuring.report(sheet(rows, about_line(data, len(test.images), **settings)), rows, size, data=str(data),
                      images=len(test.images), head=head, train=taught or None, interval="Wilson, 95 %")
     return 0

@@ -39,6 +39,7 @@ def faithfulness(measuring: Measuring, data: Data, model: Models, method: Method
     from spit.evaluation import faithfulness as protocol
     from spit.evaluation.answers import Setup
     from spit.evaluation.faithfulness_plot import check_matplotlib, draw_curves
+    from spit.tokens import plural
 
     folder = protocol.plain_folder(data).spread(measuring.limit)
     names = listed(method or DEFAULTS)
@@ -50,21 +51,23 @@ def faithfulness(measuring: Measuring, data: Data, model: Models, method: Method
         check_matplotlib()
     place = choose_device(measuring.device)
     subjects = measuring.load(model)
+    size = measuring.choose_size(subjects)
     cases = [(subject, made) for subject in subjects
              for made in choose_methods(subject.model, names, samples, prototypes or ())]
     device = torch.device(place)
-    setup = Setup(measuring.size, measuring.batch or (256 if device.type == "cuda" else 16), device,
-                  measuring.precision)
+    setup = Setup(size, measuring.batch or (256 if device.type == "cuda" else 16), device, measuring.precision)
     with progress_bar() as report:
         results = protocol.evaluate(setup, cases, folder, journal(measuring.output), report,
                                     protocol.CURVE if curves else ())
     rows = protocol.summarize(results)
-    about = about_line(data, len(folder.images), size=measuring.size, precision=measuring.precision,
+    about = about_line(data, len(folder.images), size=size, precision=measuring.precision,
                        occlusion="the image's mean colour")
+    pictures = []
     if measuring.output is not None:
-        draw_curves(rows, f"{len(folder.images)} images of {data.resolve().name}", measuring.output / "curves.png")
-    measuring.report(protocol.sheet(rows, about), rows, data=str(data), images=len(folder.images),
-                     occlusion="the image's mean colour", quantiles=list(protocol.QUANTILES),
+        pictures.append(measuring.output / "curves.png")
+        draw_curves(rows, f"{plural(len(folder.images), 'image')} of {data.resolve().name}", pictures[0])
+    measuring.report(protocol.sheet(rows, about), rows, size, pictures=pictures, data=str(data),
+                     images=len(folder.images), occlusion="the image's mean colour", quantiles=list(protocol.QUANTILES),
                      options=[{"model": subject.name, "method": made.name, **made.config()} for subject, made in cases],
                      interval="normal, 95 %")
     return 0

@@ -59,10 +59,9 @@ def saliency(cutting: Cutting, tokenizer: TokenizerOptions, data: Data, model: M
         contenders += [Contender(square, replace(way, size=cut.size)) for way in TOKENCUT]
     with progress_bar() as show:
         rows = evaluate(contenders, samples, journal(output), batch or (32 if place != "cpu" else 1), show)
-    if output is not None:
-        _draw(contenders, rows, samples, output)
-    report(sheet(rows, about_line(data, len(samples))), rows, output, as_json, data=str(data), images=len(samples),
-           device=place)
+    pages = [] if output is None else _draw(contenders, rows, samples, output)
+    report(sheet(rows, about_line(data, len(samples))), rows, output, as_json, pages, data=str(data),
+           images=len(samples), device=place)
     return 0
 
 
@@ -72,7 +71,7 @@ def _square(subject: Any) -> Any:
     return subject.model if own.tokenizer == "patch" else subject.model.with_tokenizer("patch").eval()
 
 
-def _draw(contenders: list[Any], rows: list[Any], samples: list[Any], output: Path) -> None:
+def _draw(contenders: list[Any], rows: list[Any], samples: list[Any], output: Path) -> list[Path]:
     from spit.drawing import encode_png
     from spit.evaluation.saliency_page import draw_page
 
@@ -80,3 +79,4 @@ def _draw(contenders: list[Any], rows: list[Any], samples: list[Any], output: Pa
              encode_png(draw_page(contender, row, samples))
              for number, (contender, row) in enumerate(zip(contenders, rows, strict=True), start=1)}
     write_files(pages)
+    return list(pages)

@@ -14,6 +14,7 @@ from spit.cli.console import answers, print_json, shown
 from spit.cli.measuring import Limit, check_output, journal, progress_bar
 from spit.cli.options import AsJson
 from spit.cli.outputs import write_files
+from spit.tokens import plural
 
 if TYPE_CHECKING:
     from spit.evaluation.superpixels import Row
@@ -76,13 +77,13 @@ def _write(rows: "list[Row]", about: dict[str, Any], output: Path) -> None:
     from spit.evaluation.superpixels.summary import as_document, as_markdown
 
     packages = {name: version for name, version in versions().items() if version is not None}
-    where = f"{about['images']} images of {about['data']}"
+    where = f"{plural(about['images'], 'image')} of {about['data']}"
     listed = ", ".join(f"{name} {version}" for name, version in packages.items())
     document = as_document(rows, **about, versions=packages)
     write_files({output / "results.json": (json.dumps(document, indent=2) + "\n").encode(),
                  output / "results.md": as_markdown(rows, f"{where}; {about['machine']}; {listed}.").encode()})
     counts = sorted({row.wanted for row in rows})
-    draw_comparison(rows, f"Superpixels on {about['images']} images of {Path(about['data']).resolve().name}, "
+    draw_comparison(rows, f"Superpixels on {plural(about['images'], 'image')} of {Path(about['data']).resolve().name}, "
                           f"{' to '.join(str(c) for c in dict.fromkeys((counts[0], counts[-1])))} regions",
                     output / "curves.png")
 
@@ -92,7 +93,7 @@ def _show(rows: "list[Row]", about: dict[str, Any], output: Path | None) -> None
 
     console = answers()
     for wanted in sorted({row.wanted for row in rows}):
-        table = Table(title=f"{about['images']} images, about {wanted} regions", title_justify="left")
+        table = Table(title=f"{plural(about['images'], 'image')}, about {wanted} regions", title_justify="left")
         table.add_column("method")
         for heading, _ in COLUMNS.values():
             table.add_column(heading, justify="right")

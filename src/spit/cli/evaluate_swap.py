@@ -11,8 +11,9 @@ def swap(measuring: Measuring, data: Data, model: Models) -> int:
     from spit.evaluation.swap import evaluate, sheet
 
     test, subjects = measuring.folder(data), measuring.load(model)
-    with measuring.examiner() as examiner:
+    size = measuring.choose_size(subjects)
+    with measuring.examiner(size) as examiner:
         cells = evaluate(examiner, subjects, test)
-    about = about_line(data, len(test.images), size=measuring.size, precision=measuring.precision)
-    measuring.report(sheet(cells, about), cells, data=str(data), images=len(test.images))
+    about = about_line(data, len(test.images), size=size, precision=measuring.precision)
+    measuring.report(sheet(cells, about), cells, size, data=str(data), images=len(test.images))
     return 0

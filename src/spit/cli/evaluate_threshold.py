@@ -16,8 +16,9 @@ def threshold(measuring: Measuring, data: Data, model: Models, threshold: Thresh
     from spit.evaluation.threshold import PAPER, evaluate, sheet
 
     test, subjects = measuring.folder(data), measuring.load(model)
-    with measuring.examiner() as examiner:
+    size = measuring.choose_size(subjects)
+    with measuring.examiner(size) as examiner:
         rows = evaluate(examiner, subjects, test, sorted(set(PAPER if threshold is None else threshold)))
-    about = about_line(data, len(test.images), size=measuring.size, precision=measuring.precision)
-    measuring.report(sheet(rows, about), rows, data=str(data), images=len(test.images))
+    about = about_line(data, len(test.images), size=size, precision=measuring.precision)
+    measuring.report(sheet(rows, about), rows, size, data=str(data), images=len(test.images))
     return 0

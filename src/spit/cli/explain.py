@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from spit.cli.classify import Top, guess_table
+from spit.cli.classify import OwnSize, Top, guess_table
 from spit.cli.console import Say, answers, print_json, shown, waiting
 from spit.cli.evaluate_faithfulness import PrototypeFiles, Samples
 from spit.cli.inputs import Input, find_inputs, for_each
@@ -16,7 +16,6 @@ from spit.cli.options import (
     AsJson,
     Device,
     Images,
-    ImageSize,
     OutputFolder,
     Reading,
     TokenizerOptions,
@@ -42,8 +41,8 @@ Names = Annotated[list[str] | None, typer.Option(
     help="A model whose weights come with spit, spit_tiny_16 say; may be given several times.")]
 TargetClass = Annotated[str | None, typer.Option(
     "--target", metavar="CLASS", show_default=False,
-    help="The class to explain, by its index or, where there are 1,000, its ImageNet name; the predicted one unless "
-         "told. flow, rollout and random are the same for any class.")]
+    help="The class to explain, by its index or its name, as spit classify gives it; the predicted one unless told. "
+         "flow, rollout and random are the same for any class.")]
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Explained:
 
 def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, method: Methods = None,
             target: TargetClass = None, weights: Sources = None, model: Names = None, top: Top = 5,
-            samples: Samples = 256, prototypes: PrototypeFiles = None, image_size: ImageSize = 224,
+            samples: Samples = 256, prototypes: PrototypeFiles = None, image_size: OwnSize = None,
             output: OutputFolder = Path("spit-output"), device: Device = "cpu", as_json: AsJson = False) -> int:
     """Show which pixels a prediction rests on.
 
@@ -71,12 +70,15 @@ def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, metho
     inputs = find_inputs(images, output)
     given = [item.path for item in inputs]
     with waiting("Loading the model"):
+        from spit.cli.models import choose_size
+
         explained = _load(weights or [], model or [], tokenizer, place, method, samples, prototypes or [])
         classes = [_class(target, item.model) for item in explained]
+        size = choose_size(image_size, {item.name: item.model for item in explained})
 
     def work(item: Input, say: Say) -> dict[str, Any]:
         image = reading.load(item.path)
-        contents, document = _describe(item, image, explained, classes, top, image_size, place, say)
+        contents, document = _describe(item, image, explained, classes, top, size, place, say)
         write_about(output / f"{item.stem}.explain.json", document,
                     {output / name: data for name, data in contents.items()}, given)
         return document
@@ -118,7 +120,9 @@ def _class(target: str | None, model: "SpitModel") -> int | None:
     """The class that ``--target`` names; None for the predicted one."""
     import difflib
 
-    names = _names(model)
+    from spit.data.classes import class_names
+
+    names = class_names(model.config)
     if target is None or (target.isdecimal() and int(target) < len(names)):
         return None if target is None else int(target)
     folded = [name.casefold() for name in names]
@@ -131,13 +135,6 @@ def _class(target: str | None, model: "SpitModel") -> int | None:
         target.casefold(), folded, n=1)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(f"expected --target as a class from 0 to {len(names) - 1} or its name, got {target!r}{hint}")
-
-
-def _names(model: "SpitModel") -> tuple[str, ...]:
-    from spit.data.classes import imagenet_classes
-
-    count = model.config.num_classes
-    return imagenet_classes() if count == 1000 else tuple(f"class {index}" for index in range(count))
 
 
 def _describe(item: Input, image: Any, explained: list[Explained], classes: list[int | None], top: int, size: int,

@@ -40,17 +40,20 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     """The images that files and folders name.
 
     A folder keeps its structure, below its own name where several paths are given. Two images whose
-    outputs would share a name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``).
+    outputs would share a name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``). A path that
+    is not there, beside one that is, counts as a file: :func:`for_each` names it as one that cannot be read.
 
     Args:
         output: images below it are left out of the folders that hold it: an earlier run made them.
 
     Raises:
-        ImageError: a path is not there, or a folder holds no image.
+        ImageError: no path is there, or a folder holds no image.
         ValueError: outputs would share a name even so, or ``output`` is a file.
     """
     if output is not None and output.exists() and not output.is_dir():
         raise ValueError(f"expected a folder for --output, got the file {shown(output)}")
+    if not any(path.exists() for path in paths):
+        raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but there is none; check the path")
     found: dict[Path, PurePath] = {}  # with suffixes; a file named twice is done once
     for path in paths:
         for file, name in _walk(path, output, alone=len(paths) == 1):
@@ -95,8 +98,6 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
     from spit.data.folders import image_paths
 
     if not path.is_dir():
-        if not path.exists():
-            raise ImageError(f"{shown(path)}: expected an image file or a folder, but there is none; check the path")
         return [(path, PurePath(path.name))]
     files = image_paths(path)
     if output is not None and output.resolve() != path.resolve():

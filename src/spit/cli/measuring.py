@@ -37,13 +37,16 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, show_default=False,
                                            help="Only so many images, spread over the set.")]
 Batch = Annotated[int | None, typer.Option("--batch", min=1, show_default=False,
                                            help="Images in a batch; 256 on a GPU, 16 on a CPU unless told.")]
+Size = Annotated[int | None, typer.Option(
+    "--size", min=1, show_default=False,
+    help="Side of the central square that models see; their own, 224 where they do not say, unless told.")]
 
 
 @dataclass(frozen=True)
 class Measuring:
     """How models are run, and where the results go."""
 
-    size: Annotated[int, typer.Option("--size", min=1, help="Side of the central square that models see.")] = 224
+    size: Size = None
     batch: Batch = None
     precision: Annotated[str, typer.Option("--precision", metavar="fp32|bf16",
                                            help="Of the transformer; bf16 on a GPU alone.")] = "fp32"
@@ -73,6 +76,16 @@ class Measuring:
             return [Subject.of(name, _load(source).to(place).eval())
                     for name, source in zip(names, sources, strict=True)]
 
+    def choose_size(self, subjects: "Sequence[Subject]") -> int:
+        """Side of the square that all of them see.
+
+        Raises:
+            ValueError: ``--size`` is not given, and the models' own differ.
+        """
+        from spit.cli.models import choose_size
+
+        return choose_size(self.size, {subject.name: subject.model for subject in subjects}, "--size")
+
     def folder(self, data: Path) -> "LabelledFolder":
         """The labelled images of ``--data``, ``--limit`` of them."""
         from spit.evaluation.labelled import labelled_folder
@@ -80,20 +93,20 @@ class Measuring:
         return labelled_folder(data).spread(self.limit)
 
     @contextmanager
-    def examiner(self) -> "Iterator[Examiner]":
+    def examiner(self, size: int) -> "Iterator[Examiner]":
         """Who asks the models, behind a progress bar, keeping answers below ``--output``."""
         import torch
 
         from spit.evaluation.answers import Examiner, Setup
 
         place = torch.device(choose_device(self.device))
-        setup = Setup(self.size, self.batch or (256 if place.type == "cuda" else 16), place, self.precision)
+        setup = Setup(size, self.batch or (256 if place.type == "cuda" else 16), place, self.precision)
         with progress_bar() as report, Examiner(setup, journal(self.output), report) as examiner:
             yield examiner
 
-    def report(self, sheet: "Sheet", rows: Sequence[Any], **about: Any) -> None:
+    def report(self, sheet: "Sheet", rows: Sequence[Any], size: int, **about: Any) -> None:
         """Write and print the results."""
-        report(sheet, rows, self.output, self.as_json, size=self.size, precision=self.precision,
+        report(sheet, rows, self.output, self.as_json, size=size, precision=self.precision,
                device=choose_device(self.device), **about)
 
 
@@ -118,12 +131,19 @@ def journal(output: Path | None) -> Path | None:
 
 def about_line(data: Path, images: int, **settings: Any) -> str:
     """Data, machine and settings, for the head of a table."""
-    listed = "".join(f"; {key} {value}" for key, value in settings.items())
-    return f"{images} images of {shown(data)}{listed}; {_machine()}."
+    from spit.tokens import plural
+
+    told = "".join(f"; {key} {value}" for key, value in settings.items())
+    return f"{plural(images, 'image')} of {shown(data)}{told}; {_machine()}."
 
 
-def report(sheet: "Sheet", rows: Sequence[Any], output: Path | None, as_json: bool, **about: Any) -> None:
-    """Write results.json and results.md, whole or not at all, and print the table or the document."""
+def report(sheet: "Sheet", rows: Sequence[Any], output: Path | None, as_json: bool, pictures: Sequence[Path] = (),
+           **about: Any) -> None:
+    """Write results.json and results.md, whole or not at all, and print the table or the document.
+
+    Args:
+        pictures: written there already; the last line names them too.
+    """
     from spit import __version__
 
     document = {**about, "machine": _machine(), "spit": __version__, "rows": [asdict(row) for row in rows]}
@@ -142,7 +162,8 @@ def report(sheet: "Sheet", rows: Sequence[Any], output: Path | None, as_json: bo
     console = answers()
     console.print(table)
     if output is not None:
-        console.print(Text(f"results.json, results.md and images.jsonl are in {shown(output)}"))
+        written = ["images.jsonl", "results.json", "results.md", *(picture.name for picture in pictures)]
+        console.print(Text(f"{', '.join(written[:-1])} and {written[-1]} are in {shown(output)}"))
 
 
 def _load(source: str) -> Any:

@@ -1,5 +1,6 @@
 """Models from what a user gives, and their answers about an image."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,14 @@ from torch import Tensor
 
 from spit import registry, weights
 from spit.cli.options import TokenizerOptions
-from spit.data.classes import imagenet_classes
+from spit.data.classes import class_names
 from spit.data.crops import central_square
 from spit.errors import WeightsError
 from spit.interop import from_timm
 from spit.model import SpitModel
 
 DEFAULT_MODEL = "spit_tiny_16"
+DEFAULT_SIZE = 224
 WAYS = ("give --weights with a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in "
         "timm's names (.safetensors, .pth)")
 
@@ -73,6 +75,19 @@ def load_source(source: str | None, name: str | None) -> SpitModel:
     return weights.load(source) if name is None else registry.create_model(name, pretrained=source)
 
 
+def choose_size(asked: int | None, models: Mapping[str, SpitModel], option: str = "--image-size") -> int:
+    """Side of the square that models see: the one asked for, or their own, 224 where they do not say.
+
+    Raises:
+        ValueError: none was asked for, and the models' own differ.
+    """
+    own = {name: model.config.image_size or DEFAULT_SIZE for name, model in models.items()}
+    if asked is None and len(set(own.values())) > 1:
+        listed = ", ".join(f"{name} {size}" for name, size in own.items())
+        raise ValueError(f"expected models of one image size, got {listed}; give {option} for all of them")
+    return asked or next(iter(own.values()))
+
+
 @torch.inference_mode()
 def guess(model: SpitModel, image: Tensor, size: int, top: int) -> tuple[list[Guess], int]:
     """The likeliest classes of an image's central square, and how many tokens it was cut into.
@@ -83,8 +98,8 @@ def guess(model: SpitModel, image: Tensor, size: int, top: int) -> tuple[list[Gu
     square = central_square(image, size).to(model.embedder.class_token.device)
     output = model(square[None], record=())
     values, indices = output.logits[0].float().softmax(0).topk(min(top, model.config.num_classes))
-    names = imagenet_classes() if model.config.num_classes == 1000 else None
-    guesses = [Guess(index, names[index] if names else f"class {index}", value)
+    names = class_names(model.config)
+    guesses = [Guess(index, names[index], value)
                for index, value in zip(indices.tolist(), values.tolist(), strict=True)]
     return guesses, int(output.partition.counts[0])
 

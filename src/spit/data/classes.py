@@ -1,7 +1,10 @@
-"""The 1,000 classes of ImageNet-1k."""
+"""What classes are called: the 1,000 of ImageNet-1k, and a model's own."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+
+from spit.config import ModelConfig
 
 
 @cache
@@ -10,5 +13,32 @@ def imagenet_classes() -> tuple[str, ...]:
 
     Two pairs of classes share a name (crane, maillot), so a name does not identify a class.
     """
+    return tuple(name for _, name in _rows())
+
+
+def class_names(config: ModelConfig) -> tuple[str, ...]:
+    """The names of a model's classes, fit to print: its own; else ImageNet's where there are 1,000, or numbers."""
+    if not config.class_names and config.num_classes == 1000:
+        return imagenet_classes()
+    names = config.class_names or [f"class {index}" for index in range(config.num_classes)]
+    return tuple(name if name.isprintable() else repr(name) for name in names)
+
+
+def folder_names(folders: Sequence[str], num_classes: int) -> tuple[str, ...]:
+    """Names for a model's classes from the folders it learns them from, for its config.
+
+    WordNet ids become ImageNet's names, classes beyond the folders have numbers, and folders that have nothing
+    but their own numbers give no names.
+    """
+    if all(name.isdecimal() and int(name) == index for index, name in enumerate(folders)):
+        return ()
+    known = dict(_rows())
+    return (*(known.get(name, name) for name in folders),
+            *(f"class {index}" for index in range(len(folders), num_classes)))
+
+
+@cache
+def _rows() -> tuple[tuple[str, str], ...]:
+    """WordNet id and name of every class."""
     rows = files("spit.data").joinpath("imagenet_classes.tsv").read_text(encoding="utf-8").splitlines()
-    return tuple(row.split("\t")[2] for row in rows)
+    return tuple((wordnet, name) for _, wordnet, name in (row.split("\t") for row in rows))

@@ -24,8 +24,8 @@ class Tile:
 def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") -> Image.Image:
     """The tiles in a grid with even margins.
 
-    Every column is as wide as its widest tile or caption, every row as high as its highest tile. A
-    small picture is enlarged by whole pixels, a large one is shrunk.
+    Every column is as wide as its widest tile or caption, every row as high as its highest tile; lower
+    ones stand on their captions. A small picture is enlarged by whole pixels, a large one is shrunk.
     """
     if not rows or not all(rows):
         raise ValueError("expected at least one row, and one tile in each, got none")
@@ -50,7 +50,7 @@ def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") 
     for row, row_height in zip(grid, heights, strict=True):
         left = MARGIN
         for tile, column in zip(row, widths, strict=False):
-            canvas.paste(tile.picture, (left, top))
+            canvas.paste(tile.picture, (left, top + row_height - tile.picture.height))
             draw.text((left, top + row_height + 8), tile.caption, INK, _font(CAPTION))
             draw.text((left, top + row_height + CAPTION + 16), tile.detail, GREY, _font(DETAIL))
             left += column + MARGIN
@@ -68,6 +68,13 @@ def fit(picture: Image.Image, smallest: int = SMALLEST, largest: int = LARGEST) 
         factor = max(1, min(ceil(smallest / longer), largest // longer))
         return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
     return picture
+
+
+def level(picture: Image.Image) -> Image.Image:
+    """A picture of the height that a row of them shares; one too wide for it is as wide as a tile may be."""
+    scale = min(SMALLEST / picture.height, LARGEST / picture.width)
+    width, height = (max(1, round(side * scale)) for side in picture.size)
+    return picture.resize((width, height), Image.Resampling.LANCZOS)
 
 
 def _tile_width(tile: Tile) -> int:

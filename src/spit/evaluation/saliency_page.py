@@ -12,6 +12,7 @@ from spit.drawing.pictures import as_picture
 from spit.evaluation.saliency import Contender, Row
 from spit.evaluation.saliency_data import Sample, Truth
 from spit.segmentation.saliency import segment_with
+from spit.tokens import plural
 
 TRUE_POSITIVE = (255, 255, 191)  # yellow
 FALSE_POSITIVE = (252, 141, 89)  # orange
@@ -25,7 +26,7 @@ def draw_page(contender: Contender, row: Row, samples: Sequence[Sample], across:
     known = {sample.name: sample for sample in samples}
     rows = [[_tile(contender, known[name], iou) for name, iou in chosen]
             for chosen in choose(row.scores, across).values()]
-    title = f"{row.model}: best, median and worst of {row.images} images by IoU"
+    title = f"{row.model}: best, median and worst of {plural(row.images, 'image')} by IoU"
     return draw_panel(rows, title, "yellow: found; orange: found, but not marked; blue: marked, but not found")
 
 

@@ -5,6 +5,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import distributions
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -165,7 +166,7 @@ def read_recipe(path: Path | None, changes: Sequence[str] = (), kind: type[Recip
     """Read a recipe, with some of its values changed.
 
     Args:
-        path: None for the defaults alone.
+        path: a file, or the name of a recipe that comes with spit; None for the defaults alone.
         kind: whose sections it has; keys left out take this kind's defaults.
         changes: "section.key=value", the value as TOML has it, or a bare word.
 
@@ -173,9 +174,7 @@ def read_recipe(path: Path | None, changes: Sequence[str] = (), kind: type[Recip
         TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
     """
     try:
-        document = {} if path is None else tomllib.loads(path.read_text())
-    except FileNotFoundError as error:
-        raise TrainingError(f"{path}: expected a recipe, but there is none; recipes/ has some to begin with") from error
+        document = {} if path is None else tomllib.loads(_find(path).read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
     for change in changes:
@@ -189,11 +188,31 @@ def read_recipe(path: Path | None, changes: Sequence[str] = (), kind: type[Recip
         raise TrainingError(f"{path or '--set'}: {error}") from error
 
 
+def recipes() -> dict[str, Path]:
+    """The recipes that come with spit, by name: those of the clone, else those that were installed."""
+    clone = Path(__file__).parents[3] / "recipes"
+    installed = (Path(str(file.locate())) for package in distributions(name="spit") for file in package.files or ()
+                 if file.match("share/spit/recipes/*.toml"))
+    return {path.stem: path for path in sorted(clone.glob("*.toml") if clone.is_dir() else installed)}
+
+
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between two recipes that changes a run's end, as ``key was …, is …``."""
     before, after = _flat(old), _flat(new)
     return [f"{key} was {before.get(key)!r}, is {after.get(key)!r}" for key in sorted(before.keys() | after.keys())
             if key not in FREE and before.get(key) != after.get(key)]
+
+
+def _find(path: Path) -> Path:
+    """The file, or the recipe of spit that a bare name means, with or without its ``.toml``."""
+    known, name = recipes(), path.name.removesuffix(".toml")
+    if path.name == str(path) and not path.is_file() and name in known:
+        return known[name]
+    if path.exists():
+        return path
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0)
+    raise TrainingError(f"{path}: expected a recipe, but there is none; of those that come with spit the nearest are "
+                        f"{', '.join(near)}")
 
 
 def _section(kind: Any, name: str, values: Any, defaults: Mapping[str, Any]) -> Any:

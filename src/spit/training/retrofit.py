@@ -88,6 +88,7 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     else:
         student = student_of(parent, recipe.parent.tokenizer, recipe.parent.options, recipe.parent.gradients,
                              optimization.token_budget or None, optimization.drop_path, recipe.parent.fill)
+    student.config = student.config.replace(image_size=data.size)
     second: Callable[[Tensor], Tensor] | None = (
         load_teacher(recipe.parent.second, team.device) if recipe.parent.second else None)
     parent = parent.to(team.device)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from spit.data.classes import folder_names
 from spit.data.photos import Centres, Photos
 from spit.model import SpitModel
 from spit.registry import create_model, model_config
@@ -84,6 +85,7 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
         raise TrainingError(f"expected model.num_classes of at least {len(photos.classes)}, as many as the photos "
                             f"have, got {classes}")
     model = build_model(recipe, classes)
+    model.config = model.config.replace(class_names=folder_names(photos.classes, classes), image_size=data.size)
     if optimization.compile:
         model.compile()
     if team.first:
