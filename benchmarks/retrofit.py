@@ -27,7 +27,7 @@ from spit.training.validate import Validation
 
 SEED = 0
 BASE = {
-    "batch": 1024, "lr": 5.5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 10.0, "embedder_rate": 4.0,
+    "batch": 1024, "lr": 5.5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 25.0, "embedder_rate": 4.0,
     "scale": 0.25, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
     "tokenizer": "superpixel", "options": {"compactness": 0.8, "self_loop": "none"}, "fill": "mean",
@@ -38,7 +38,7 @@ VARIANTS = {
     "lr 2.5e-4": {"lr": 2.5e-4},
     "lr 1.2e-4": {"lr": 1.2e-4},
     "no tokens": {"tokens": 0.0},
-    "tokens 30 times": {"tokens": 30.0},
+    "tokens 10 times": {"tokens": 10.0},
     "logits alone": {"tokens": 0.0, "class_token": 0.0},
     "colour changes": {"policies": ("none", "three")},
     "no CutMix": {"cutmix_share": 0.0},

@@ -156,13 +156,23 @@ def test_a_patch_is_its_own_mean(parent: SpitModel, images: Tensor) -> None:
 
 
 def test_what_tokens_miss_by_hand(parent: SpitModel, images: Tensor) -> None:
-    """Two images of 16 patches: class tokens that are off by 2 weigh as much as all regions off by 1."""
+    """Two images of 16 patches: a class token that is off weighs as much as all regions of its image."""
     truth = parent(images, record=LAST)
     tokens = truth.features[parent.config.depth - 1]
-    off = torch.ones_like(tokens.values)
-    off[[0, 17]] = 2
-    missed = Pooling(truth, 4, None).missed(tokens.replace(tokens.values + off), tokens)
-    assert missed.item() == pytest.approx((1 + 4) / tokens.values.var(0).mean().item(), rel=1e-4)
+    off = tokens.values.std(1, keepdim=True)
+    off[[0, 17]] *= 2
+    pooling = Pooling(truth, 4, None)
+    assert pooling.missed(tokens.replace(tokens.values + off), tokens).item() == pytest.approx(1 + 4, rel=1e-3)
+    off[17:] = 0
+    assert pooling.missed(tokens.replace(tokens.values + off), tokens).item() == pytest.approx((1 + 4) / 2, rel=1e-3)
+
+
+def test_the_loss_of_a_batch_is_the_mean_of_its_parts(parent: SpitModel, images: Tensor) -> None:
+    """So that many processes, or accumulated passes, learn as one."""
+    student = student_of(parent, "superpixel", OPTIONS, token_budget=None)
+    task = Distillation(student, parent, DistillConfig())
+    whole, *parts = (task.loss(student, batch_of(part))[0].item() for part in (images, images[:1], images[1:]))
+    assert whole == pytest.approx(sum(parts) / 2, rel=1e-5)
 
 
 def test_divergence_by_hand() -> None:
@@ -201,10 +211,9 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
 
     def missed(layer: int) -> float:
         wanted = dense_means(answer, truth.features[layer], truth.partition)
-        distance = (answer.features[layer].values - wanted).square().mean(1)
-        first = torch.zeros(len(wanted), dtype=torch.bool)
-        first[answer.features[layer].offsets[:-1]] = True
-        return ((distance[first].mean() + distance[~first].mean()) / wanted.var(0).mean()).item()
+        distance = (answer.features[layer].values - wanted).square().mean(1) / wanted.var(1)
+        return sum((each[0] + each[1:].mean()).item() for each in distance.split(
+            answer.features[layer].counts.tolist())) / len(answer.partition)
 
     by_hand = {"logits": divergence(truth.logits), "second": divergence(second),
                "class_token": smooth_l1(answer.class_token, truth.class_token),

@@ -37,8 +37,8 @@ class DistillConfig:
     Attributes:
         logits: weight of the parent's KL(parent ‖ student).
         class_token: weight of the smooth L1 distance of class tokens.
-        tokens: weight of what tokens miss as they leave each block, as a share of the variance of what they should
-            be: a region's token the mean of the parent's tokens over the region's pixels, the class token its own.
+        tokens: weight of what tokens miss as they leave each block, see :meth:`Pooling.missed`: a region's token is
+            to be the mean of the parent's tokens over the region's pixels, the class token the parent's.
         second: weight of the second teacher's KL, where there is one.
         temperature: of the logits.
         embedder_rate: γ's learning rate, times the others'.
@@ -46,7 +46,7 @@ class DistillConfig:
 
     logits: float = 1.0
     class_token: float = 1.0
-    tokens: float = 10.0
+    tokens: float = 25.0
     second: float = 1.0
     temperature: float = 1.0
     embedder_rate: float = 4.0
@@ -187,15 +187,14 @@ class Pooling:
                         partition.offsets)
         if answer.kept is not None:
             shares = shares.select(answer.kept)
-        images, regions = len(shares), len(shares.values)
         longest = int(shares.counts.max()) if most is None or answer.kept is None else most
-        rows = put_class_token(Tokens(F.pad(shares.values, (1, 0)), shares.offsets),
-                               F.one_hot(shares.offsets.new_tensor(0), side**2 + 1).to(shares.values.dtype))
+        own = torch.eye(1, side**2 + 1, dtype=shares.values.dtype, device=shares.values.device)[0]
+        rows = put_class_token(Tokens(F.pad(shares.values, (1, 0)), shares.offsets), own)
         self.image = rows.image_of
-        self.place = torch.arange(len(rows.values), device=rows.offsets.device) - rows.offsets[self.image]
-        self.shares = rows.values.new_zeros(images, longest + 1, side**2 + 1)
+        self.place = torch.arange(len(rows.values), device=own.device) - rows.offsets[self.image]
+        self.shares = own.new_zeros(len(shares), longest + 1, side**2 + 1)
         self.shares[self.image, self.place] = rows.values
-        self.weights = torch.where(self.place == 0, 1 / images, 1 / regions)
+        self.weights = torch.where(self.place == 0, 1, 1 / shares.counts[self.image]) / len(shares)
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """A row for each token of the student, class token first, from a row for each of the parent's.
@@ -207,10 +206,11 @@ class Pooling:
         return torch.bmm(self.shares.to(tokens.dtype), tokens.view(images, count, -1))[self.image, self.place]
 
     def missed(self, answer: Tokens, truth: Tokens) -> Tensor:
-        """The squared distance of the student's tokens from what they should be, as a share of the variance of that.
+        """How far the student's tokens are from what they should be, a mean over the images.
 
-        A mean over regions, and one over class tokens, which are few and weigh as much.
+        Of a token that is the squared distance over the variance of its D numbers, which the next norm divides by;
+        of an image the mean over its regions, and as much for its class token.
         """
         wanted = self(truth.values).float()
-        distance = (answer.values.float() - wanted).square().mean(1)
-        return distance @ self.weights / wanted.var(0).mean()
+        distance = (answer.values.float() - wanted).square().mean(1) / wanted.var(1)
+        return distance @ self.weights
