@@ -157,8 +157,11 @@ def test_a_config_that_is_none(tmp_path, text):
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(WeightsError, match=r"no config.json there"):
+    with pytest.raises(WeightsError, match=r"no config.json there.*save_model wrote$"):
         load(tmp_path)
+    save(tiny(), tmp_path / "run" / "model")
+    with pytest.raises(WeightsError, match=r"no config.json there.*did you mean .*run.model\?"):
+        load(tmp_path / "run")
     with pytest.raises(WeightsError, match=r"no folder .*hub id"):
         load(tmp_path / "nowhere")
 

@@ -200,7 +200,10 @@ def _read(source: str, fetch: Callable[[str], Path], last: bool = False) -> Chec
             raise ValueError(f"weights file {name!r}")
         model = ModelConfig.from_dict(config["model"])
     except FileNotFoundError as error:
-        raise WeightsError(f"{source}: no {CONFIG} there; expected a folder that spit.save_model wrote") from error
+        run = Path(source) / "model"  # what spit train and spit retrofit leave
+        hint = f"; did you mean {run}?" if (run / CONFIG).is_file() else ""
+        raise WeightsError(f"{source}: no {CONFIG} there; expected a folder that spit.save_model wrote{hint}"
+                           ) from error
     except (KeyError, TypeError, ValueError) as error:  # json's and unicode's errors are ValueErrors
         raise WeightsError(f"{source}: {CONFIG} is not one that spit writes: {error!r}") from error
     try:

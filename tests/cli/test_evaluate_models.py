@@ -34,6 +34,27 @@ def test_classification(spit: Run, data: Path, model: Path) -> None:
     assert "│ tiny" in result.out
 
 
+def test_a_narrow_terminal_has_a_line_for_each_cell(spit: Run, data: Path, model: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    monkeypatch.setattr("spit.cli.measuring.answers", lambda: Console(width=50, highlight=False))
+    result = spit("evaluate", "classification", "--data", data, "--model", model, "--size", 32)
+    assert "model: tiny\ntokenizer: superpixel\nhead: logits\ntop-1: " in result.out
+    assert "Wilson" in result.out
+    assert "…" not in result.out
+
+
+def test_an_interrupt_says_how_to_go_on(spit: Run, data: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spit.evaluation.swap.evaluate", interrupt)
+    result = spit("evaluate", "swap", "--data", data, "--model", model, "--size", 32)
+    assert (result.code, result.err) == (
+        130, "spit: stopped; with --output the same command goes on from what was measured\n")
+
+
 def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
                             names: Callable[[Path], list[str]]) -> None:
     real = tmp_path / "real.json"

@@ -128,7 +128,7 @@ def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Pa
         (("--target", "clas 3"), "did you mean 'class 3'"),
         (("--target", "class"), "did you mean 'class 0' or 'class 1' or"),
         (("--method", "flow", "--method", "prototype"), "give them with --prototypes FILE"),
-        (("--weights", folder), "one name twice"),
+        (("--weights", folder), "expected each model once, got one twice"),
         (("--tokenizer", "cubes"), "cubes"),
     ):
         assert told in spit(*base, *arguments).error, arguments

@@ -66,6 +66,13 @@ def test_classes_to_logits() -> None:
     assert class_indices(folder("0", "1", "10", "2"), 4) == [0, 1, 2, 3]  # as training sorts them
     assert class_indices(folder("0003", "0007"), 1000) == [3, 7]
     assert class_indices(folder("n01443537", "n01440764"), 1000) == [1, 0]
+    own = ("cat", "mug", "goldfish")
+    assert class_indices(folder(*own), 3, own) == [0, 1, 2]
+    assert class_indices(folder("mug"), 3, own) == [1]
+    assert class_indices(folder("mug", "n01443537", "cat"), 3, own) == [1, 2, 0]
+    assert class_indices(folder("0", "2"), 3, own) == [0, 2]
+    with pytest.raises(ImageError, match=r"the model knows \(cat, mug, goldfish\), got 'dog'"):
+        class_indices(folder("cat", "dog", "mug"), 3, own)
     assert len(wordnet_ids()) == 1000
     for classes, logits in ((("cat", "dog"), 1000), (("0003", "1000"), 1000), (("n01443537",), 10)):
         with pytest.raises(ImageError, match=f"a model of {logits} classes"):

@@ -71,6 +71,11 @@ def run(arguments: list[str]) -> int:
         tell("stopped")
         return STOPPED
     except Exception as error:
+        from spit.training.errors import Stopped
+
+        if isinstance(error, Stopped):
+            tell(str(error))
+            return STOPPED
         if os.environ.get("SPIT_TRACEBACK") == "1" or not _is_users(error):
             raise
         tell(_line(error))

@@ -60,8 +60,9 @@ def faithfulness(measuring: Measuring, data: Data, model: Models, method: Method
         results = protocol.evaluate(setup, cases, folder, journal(measuring.output), report,
                                     protocol.CURVE if curves else ())
     rows = protocol.summarize(results)
+    masks = {"LIME's masks": samples} if "lime" in names else {}
     about = about_line(data, len(folder.images), size=size, precision=measuring.precision,
-                       occlusion="the image's mean colour")
+                       occlusion="the image's mean colour", **masks)
     pictures = []
     if measuring.output is not None:
         pictures.append(measuring.output / "curves.png")

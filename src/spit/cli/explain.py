@@ -20,6 +20,7 @@ from spit.cli.options import (
     Reading,
     TokenizerOptions,
     choose_device,
+    listed,
 )
 from spit.cli.outputs import write_about
 
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from spit.model import SpitModel
 
 Methods = Annotated[list[str] | None, typer.Option(
-    "--method", metavar="NAME", show_default=False,
-    help="flow, rollout, prototype, lime, relevance or random; may be given several times. Unless told, those of the "
-         "paper's Fig. 1 that can be had here: flow, prototype (where the model has prototypes) and lime (where captum "
-         "is installed).")]
+    "--method", "--methods", metavar="NAME", show_default=False,
+    help="flow, rollout, prototype, lime, relevance or random; several with commas between, or one by one; the "
+         "occlusion strip is by the first. Unless told, those of the paper's Fig. 1 that can be had here: flow, "
+         "prototype (where the model has prototypes) and lime (where captum is installed).")]
 Sources = Annotated[list[str] | None, typer.Option(
     "--weights", metavar="PATH|HUB_ID", show_default=False,
     help="A folder that spit.save_model wrote, a Hugging Face hub id, or a ViT in timm's names (.safetensors or .pth); "
@@ -72,7 +73,8 @@ def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, metho
     with waiting("Loading the model"):
         from spit.cli.models import choose_size
 
-        explained = _load(weights or [], model or [], tokenizer, place, method, samples, prototypes or [])
+        methods = listed(method) if method else None
+        explained = _load(weights or [], model or [], tokenizer, place, methods, samples, prototypes or [])
         classes = [_class(target, item.model) for item in explained]
         size = choose_size(image_size, {item.name: item.model for item in explained})
 
@@ -102,10 +104,14 @@ def _load(sources: list[str], names: list[str], options: TokenizerOptions, devic
 
     for name in methods or ():
         create_method(name)  # an unknown one is refused before anything is loaded
-    asked: list[tuple[str, str | None, str | None]] = [(called(source), source, None) for source in sources]
+    short = [called(source) for source in sources]
+    if len(set(short)) < len(short):  # runs/a/model and runs/b/model
+        short = [source.strip("/").replace("/", "_") for source in sources]
+    asked: list[tuple[str, str | None, str | None]] = [(own, source, None)
+                                                       for own, source in zip(short, sources, strict=True)]
     asked += [(name, None, name) for name in names or ([] if sources else [DEFAULT_MODEL])]
     if len({name for name, _, _ in asked}) < len(asked):
-        raise ValueError("expected models of different names, got one name twice")
+        raise ValueError("expected each model once, got one twice")
 
     def prepare(name: str, model: "SpitModel") -> Explained:
         left_out: dict[str, str] = {}
@@ -159,7 +165,8 @@ def _describe(item: Input, image: Any, explained: list[Explained], classes: list
         say(f"{doing}: occlusions and pictures")
         of_class = [method.name for method in own.methods if method.of_class]
         named = target if of_class else guesses[0]
-        panel.append(panel_row(square, own.model, maps, own.name, f"{named.name}, {named.probability:.1%}"))
+        seen = "" if named is guesses[0] else f"; seen as {guesses[0].name}, {guesses[0].probability:.1%}"
+        panel.append(panel_row(square, own.model, maps, own.name, f"{named.name}, {named.probability:.1%}{seen}"))
         first = next(iter(maps))
         before = f"{own.name}, {target.name}" if len(explained) > 1 else target.name
         strips += occlusion_rows(square, own.model, maps[first], target.index, f"{before} {target.probability:.1%}")

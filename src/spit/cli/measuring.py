@@ -112,10 +112,19 @@ class Measuring:
 
 @contextmanager
 def progress_bar() -> "Iterator[Report]":
-    """A function that shows what is being done, how much is, and how much there is in all."""
-    with long_bar(Console(stderr=True)) as bar:
-        task = bar.add_task("Starting", total=None)
-        yield lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total)
+    """A function that shows what is being done, how much is, and how much there is in all.
+
+    Raises:
+        Stopped: by an interrupt.
+    """
+    try:
+        with long_bar(Console(stderr=True)) as bar:
+            task = bar.add_task("Starting", total=None)
+            yield lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total)
+    except KeyboardInterrupt:
+        from spit.training.errors import Stopped
+
+        raise Stopped("stopped; with --output the same command goes on from what was measured") from None
 
 
 def check_output(output: Path | None) -> None:
@@ -160,7 +169,14 @@ def report(sheet: "Sheet", rows: Sequence[Any], output: Path | None, as_json: bo
     for cells in sheet.cells:
         table.add_row(*(Text(cell) for cell in cells))
     console = answers()
-    console.print(table)
+    if console.measure(table, options=console.options.update(width=1000)).minimum <= console.width:
+        console.print(table)
+    else:  # a terminal too narrow for the table: a line for each cell
+        console.print(Text(f"{sheet.title}: {sheet.about}"))
+        for cells in sheet.cells:
+            named = zip(sheet.headings, cells, strict=True)
+            console.print(Text("\n" + "\n".join(f"{name}: {cell}" for name, cell in named if cell)))
+        console.print(Text(f"\n{sheet.notes}"))
     if output is not None:
         written = ["images.jsonl", "results.json", "results.md", *(picture.name for picture in pictures)]
         console.print(Text(f"{', '.join(written[:-1])} and {written[-1]} are in {shown(output)}"))

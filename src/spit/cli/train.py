@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from spit.cli.console import answers, long_bar, print_json, shown, tell
+from spit.cli.console import answers, long_bar, print_json, shown
 from spit.cli.options import AsJson, Device, choose_device
 from spit.tokens import plural
 
@@ -58,9 +58,9 @@ def carry_out(asked: "Recipe", folder: Path, place: str, fresh: bool, force: boo
     try:
         with watching(team.first) as listener:
             result = carry_out_recipe(asked, folder, team, listener, fresh, force)
-    except Stopped as stopped:
+    except Stopped:
         if team.first:
-            tell(str(stopped))
+            raise
         return STOPPED
     finally:
         team.leave()

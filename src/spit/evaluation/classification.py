@@ -116,7 +116,7 @@ class Row:
 def examine(examiner: Examiner, subject: Subject, test: LabelledFolder, head: Head) -> Result:
     """Ask one model about every image, five times where its tokens are random."""
     if head.train is None:
-        indices = class_indices(test, subject.model.config.num_classes)
+        indices = class_indices(test, subject.model.config.num_classes, subject.model.config.class_names)
         answers = [examiner.ask(run, test) for run in subject.runs]
         return Result([[answer.top for answer in run] for run in answers], [indices[label] for label in test.labels],
                       subject.model.config.num_classes, answers, [])
@@ -151,9 +151,10 @@ def evaluate(examiner: Examiner, subjects: Sequence[Subject], test: LabelledFold
         ImageError: the folder's classes are not the model's or the training folder's, or an image is damaged.
     """
     for subject in subjects:  # what cannot work is told before an hour has passed
-        classes = subject.model.config.num_classes if head.train is None else IMAGENET
-        if head.train is None or real is not None:
-            class_indices(test if head.train is None else head.train, classes)
+        if head.train is None:
+            class_indices(test, subject.model.config.num_classes, subject.model.config.class_names)
+        elif real is not None:
+            class_indices(head.train, IMAGENET)
         examiner.expect(len(subject.runs) * (len(test.images) + (0 if head.train is None else len(head.train.images))))
     return [_row(subject, examine(examiner, subject, test, head), head, real) for subject in subjects]
 

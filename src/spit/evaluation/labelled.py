@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spit.data.classes import folder_names
 from spit.data.folders import image_paths
 from spit.errors import ImageError
 
@@ -104,16 +105,25 @@ def labelled_folder(root: str | Path) -> LabelledFolder:
         LabelledImage(path, name.as_posix(), place[name.parts[0]]) for path, name in found))
 
 
-def class_indices(folder: LabelledFolder, num_classes: int) -> list[int]:
+def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequence[str] = ()) -> list[int]:
     """The logit of each class of a folder.
 
-    As many classes as logits are in sorted order, as they are in training. Of fewer, names that are numbers
-    are the indices (``0007``), and WordNet ids (``n01440764``) are ImageNet's where there are 1,000 logits.
+    By the model's own class names, where it has any and the folder's names are more than numbers. Otherwise as many
+    classes as logits are in sorted order, as they are in training. Of fewer, names that are numbers are the
+    indices (``0007``), and WordNet ids (``n01440764``) are ImageNet's where there are 1,000 logits.
 
     Raises:
         ImageError: none of these.
     """
     names = folder.classes
+    given = folder_names(names, len(names))
+    if class_names and given != tuple(class_names) and not all(name.isdecimal() for name in names):
+        unknown = [name for name in given if name not in class_names]
+        if unknown:
+            some = ", ".join(class_names[:3]) + (", …" if num_classes > 3 else "")
+            raise ImageError(f"{folder.root}: expected classes that the model knows ({some}), got {unknown[0]!r}; a "
+                             "head of its own is fitted with --head knn or --head linear")
+        return [class_names.index(name) for name in given]
     if len(names) == num_classes:
         return list(range(num_classes))
     if all(name.isdecimal() for name in names) and max(map(int, names)) < num_classes:

@@ -52,7 +52,7 @@ def evaluate(examiner: Examiner, subjects: Sequence[Subject], test: LabelledFold
         ImageError: the folder's classes are not the model's, or an image is damaged.
     """
     for subject in subjects:
-        class_indices(test, subject.model.config.num_classes)
+        class_indices(test, subject.model.config.num_classes, subject.model.config.class_names)
         examiner.expect(len(test.images) * (len(TOKENIZERS) - 1 + RUNS))
     return [cell for subject in subjects for cell in _row(examiner, subject, test)]
 

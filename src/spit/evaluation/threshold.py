@@ -52,7 +52,7 @@ def evaluate(examiner: Examiner, subjects: Sequence[Subject], test: LabelledFold
     variants = [[subject.with_tokenizer("superpixel", merge_threshold=float(threshold)) for threshold in thresholds]
                 for subject in subjects]
     for subject in subjects:
-        class_indices(test, subject.model.config.num_classes)
+        class_indices(test, subject.model.config.num_classes, subject.model.config.class_names)
         examiner.expect(len(test.images) * len(thresholds))
     return [row for subjects_ in variants for row in _rows(examiner, subjects_, test, thresholds)]
 
