@@ -7,11 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from PIL import Image
 from skimage import data, measure
 from torch import Tensor
 
 SHARED = Path(__file__).parents[2] / "shared"
+
+settings.register_profile("same", derandomize=True)  # a machine's examples are every machine's
+settings.load_profile("same")
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton reads it when a kernel is defined
