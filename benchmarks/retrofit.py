@@ -1,6 +1,6 @@
 """What each choice of the retrofit brings: short runs that differ in one thing, and where a step's time goes.
 
-    python benchmarks/retrofit.py --parent vit.safetensors --images 'photos-*.tar' --validation imagenet_val1k
+    python benchmarks/retrofit.py --parent vit.safetensors --images 'photos-*.tar' --validation imagenet_val1k [--parts]
 
 All runs see the same photos for as many samples; accuracy is top-1 of the averaged weights on the
 validation photos, none of which is trained on. Runs are short, so differences are what counts.
@@ -71,6 +71,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=300_000, help="of each run")
     parser.add_argument("--variant", nargs="*", default=list(VARIANTS), help=f"among {', '.join(VARIANTS)}")
     parser.add_argument("--side", type=int, default=192, help="of the squares that photos are kept as")
+    parser.add_argument("--parts", action="store_true", help="time the parts of a step first")
     parser.add_argument("--kept", type=Path, help="a folder where decoded photos are kept for the next time")
     parser.add_argument("--workers", type=int, default=15)
     args = parser.parse_args()
@@ -81,7 +82,8 @@ def main() -> None:
     validation = Validation(Centres(Photos([args.validation], 224, labelled=True), 224), team, 250, args.workers, True)
     print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
-    parts(args.parent, batches, device, 1024 if device.type == "cuda" else 8)
+    if args.parts:
+        parts(args.parent, batches, device, 1024 if device.type == "cuda" else 8)
     print(f"\n{'variant':22s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
     for name in args.variant:
         run(name, {**BASE, **VARIANTS[name]}, args, batches, validation, team)
