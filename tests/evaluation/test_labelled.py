@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from spit.data.classes import wordnet_ids
 from spit.errors import ImageError
 from spit.evaluation.labelled import (
     LabelledFolder,
@@ -10,7 +11,6 @@ from spit.evaluation.labelled import (
     class_indices,
     labelled_folder,
     read_real,
-    wordnet_ids,
 )
 
 

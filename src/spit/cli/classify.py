@@ -8,14 +8,11 @@ from rich.text import Text
 
 from spit.cli.console import Say, answers, print_json, shown, waiting
 from spit.cli.inputs import Input, find_inputs, for_each
-from spit.cli.options import AsJson, Device, Images, Reading, TokenizerOptions, Weights, choose_device
+from spit.cli.options import AsJson, Device, Images, OwnSize, Reading, TokenizerOptions, Weights, choose_device
 
 ModelName = Annotated[str | None, typer.Option(
     "--model", metavar="NAME", show_default=False,
     help="Insist on a named model of spit, spit_tiny_16 say; spit.list_models() names them.")]
-OwnSize = Annotated[int | None, typer.Option(
-    "--image-size", min=1, show_default=False,
-    help="Side of the square that the model sees; the model's own, 224 where it does not say, unless told.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many classes to name.")]
 
 

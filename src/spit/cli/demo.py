@@ -10,7 +10,7 @@ from rich.text import Text
 
 from spit.cli.classify import guess_table
 from spit.cli.console import answers, print_json, shown, waiting
-from spit.cli.options import AsJson, Device, ImageSize, OutputFolder, Reading, TokenizerOptions, Weights, choose_device
+from spit.cli.options import AsJson, Device, OutputFolder, OwnSize, Reading, TokenizerOptions, Weights, choose_device
 from spit.cli.outputs import write_files
 from spit.errors import MissingExtra
 
@@ -23,7 +23,7 @@ OwnImage = Annotated[Path | None, typer.Option("--image", metavar="IMG", show_de
 
 
 def demo(reading: Reading, output: OutputFolder = Path("spit-output"), image: OwnImage = None, weights: Weights = None,
-         image_size: ImageSize = 224, device: Device = "cpu", as_json: AsJson = False) -> int:
+         image_size: OwnSize = None, device: Device = "cpu", as_json: AsJson = False) -> int:
     """Tokenize a sample image, classify it where there are weights, and make a picture, demo.png.
 
     The first run compiles the kernels, 15 to 30 seconds; later runs find them compiled.
@@ -59,15 +59,15 @@ def _sample() -> Path:
     return path
 
 
-def _classify(pixels: Any, weights: str | None, size: int, device: str) -> list[dict[str, Any]] | None:
+def _classify(pixels: Any, weights: str | None, size: int | None, device: str) -> list[dict[str, Any]] | None:
     """The likeliest classes; None where no weights were given and none come with spit."""
-    from spit.cli.models import DEFAULT_MODEL, as_json, embedded, guess, load_classifier
+    from spit.cli.models import DEFAULT_MODEL, as_json, choose_size, embedded, guess, load_classifier
 
     if weights is None and not embedded(DEFAULT_MODEL):
         return None
     with waiting("Classifying; the first run compiles the kernels, 15-30 s"):
         model = load_classifier(weights, None, TokenizerOptions(), device)
-        return as_json(guess(model, pixels, size, 3)[0])
+        return as_json(guess(model, pixels, choose_size(size, {DEFAULT_MODEL: model}), 3)[0])
 
 
 def _measure(pixels: Any) -> tuple[list[dict[str, int]], float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from spit.cli.classify import OwnSize, Top, guess_table
+from spit.cli.classify import Top, guess_table
 from spit.cli.console import Say, answers, print_json, shown, waiting
 from spit.cli.evaluate_faithfulness import PrototypeFiles, Samples
 from spit.cli.inputs import Input, find_inputs, for_each
@@ -17,6 +17,7 @@ from spit.cli.options import (
     Device,
     Images,
     OutputFolder,
+    OwnSize,
     Reading,
     TokenizerOptions,
     choose_device,

@@ -27,7 +27,9 @@ Weights = Annotated[str | None, typer.Option(
     help="A folder that spit.save_model wrote, a Hugging Face hub id (owner/name or owner/name@revision), or a ViT "
          "in timm's names (.safetensors or .pth). The checkpoint that comes with spit unless told.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto for the best one that spit has kernels for.")]
-ImageSize = Annotated[int, typer.Option("--image-size", min=1, help="Side of the square that the model sees.")]
+OwnSize = Annotated[int | None, typer.Option(
+    "--image-size", min=1, show_default=False,
+    help="Side of the square that the model sees; the model's own, 224 where it does not say, unless told.")]
 
 
 def listed(values: Iterable[str]) -> list[str]:

@@ -37,6 +37,11 @@ def folder_names(folders: Sequence[str], num_classes: int) -> tuple[str, ...]:
             *(f"class {index}" for index in range(len(folders), num_classes)))
 
 
+def wordnet_ids() -> dict[str, int]:
+    """ImageNet's WordNet ids and their indices."""
+    return {wordnet: index for index, (wordnet, _) in enumerate(_rows())}
+
+
 @cache
 def _rows() -> tuple[tuple[str, str], ...]:
     """WordNet id and name of every class."""

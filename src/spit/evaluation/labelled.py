@@ -4,13 +4,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spit.data.classes import folder_names
+from spit.data.classes import folder_names, wordnet_ids
 from spit.data.folders import image_paths
 from spit.errors import ImageError
 
@@ -134,12 +133,6 @@ def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequenc
     raise ImageError(f"{folder.root}: expected {num_classes} classes in sorted order, or class indices or ImageNet's "
                      f"WordNet ids as names, for a model of {num_classes} classes; got {len(names)} ({names[0]}, …); "
                      "a head of its own is fitted with --head knn or --head linear")
-
-
-def wordnet_ids() -> dict[str, int]:
-    """ImageNet's WordNet ids and their indices."""
-    rows = files("spit.data").joinpath("imagenet_classes.tsv").read_text(encoding="utf-8").splitlines()
-    return {row.split("\t")[1]: int(row.split("\t")[0]) for row in rows}
 
 
 def read_real(path: Path, folder: LabelledFolder) -> list[frozenset[int]]:
