@@ -23,7 +23,9 @@ from spit.training.loop import fit
 from spit.training.recipe import Optimization, RunRecipe
 from spit.training.retrofit import load_parent
 from spit.training.task import Batch
+from spit.training.teachers import load_teacher
 from spit.training.validate import Validation
+from spit.weights import load as load_model
 
 SEED = 0
 BASE = {
@@ -31,6 +33,7 @@ BASE = {
     "scale": 0.25, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
     "tokenizer": "superpixel", "options": {"compactness": 0.8, "self_loop": "none"}, "fill": "mean",
+    "second": "",
 }
 VARIANTS = {
     "base": {},
@@ -39,9 +42,13 @@ VARIANTS = {
     "lr 1.2e-4": {"lr": 1.2e-4},
     "no tokens": {"tokens": 0.0},
     "tokens 10 times": {"tokens": 10.0},
+    "tokens 3 times": {"tokens": 3.0},
+    "lr 2.5e-4, second teacher": {"lr": 2.5e-4, "second": "efficientnet_lite2"},
     "logits alone": {"tokens": 0.0, "class_token": 0.0},
     "colour changes": {"policies": ("none", "three")},
     "no CutMix": {"cutmix_share": 0.0},
+    "batch 512, lr 1.8e-4": {"batch": 512, "lr": 1.8e-4},
+    "batch 256, lr 1.2e-4": {"batch": 256, "lr": 1.2e-4},
     "batch 256": {"batch": 256},
     "batch 256, lr 2.5e-4": {"batch": 256, "lr": 2.5e-4},
     "γ 10 times": {"embedder_rate": 10.0},
@@ -68,6 +75,7 @@ def main() -> None:
     parser.add_argument("--parent", required=True)
     parser.add_argument("--images", required=True, nargs="+")
     parser.add_argument("--validation", required=True)
+    parser.add_argument("--start", help="a student to go on with, in place of one made from the parent")
     parser.add_argument("--samples", type=int, default=300_000, help="of each run")
     parser.add_argument("--variant", nargs="*", default=list(VARIANTS), help=f"among {', '.join(VARIANTS)}")
     parser.add_argument("--side", type=int, default=192, help="of the squares that photos are kept as")
@@ -83,14 +91,14 @@ def main() -> None:
     print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
     if args.parts:
-        parts(args.parent, batches, device, 1024 if device.type == "cuda" else 8)
-    print(f"\n{'variant':22s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
+        parts(args, batches, device, 1024 if device.type == "cuda" else 8)
+    print(f"\n{'variant':26s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
     for name in args.variant:
         run(name, {**BASE, **VARIANTS[name]}, args, batches, validation, team)
 
 
 def run(name: str, options: dict, args, batches: Batches, validation: Validation, team: Team) -> None:
-    task = make_task(args.parent, options, team.device, validation)
+    task = make_task(args, options, team.device, validation)
     batches.batch = options["batch"]
     epochs = args.samples / len(batches.photos)
     optimization = Optimization(epochs=epochs, batch=options["batch"], lr=options["lr"], warmup=0.1 * epochs, ema=0.99,
@@ -100,7 +108,7 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
         outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options),
                       optimization=optimization, run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
     figures = outcome.figures
-    print(f"{name:22s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
+    print(f"{name:26s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
           flush=True)
 
 
@@ -109,22 +117,25 @@ def augment(options: dict) -> AugmentConfig:
                          cutmix_share=options["cutmix_share"])
 
 
-def make_task(parent: str, options: dict, device: torch.device, validation: Validation | None = None) -> Distillation:
-    teacher = load_parent(parent).to(device)
-    student = student_of(teacher, options["tokenizer"], options["options"], options["gradients"],
-                         options["budget"], fill=options["fill"]).to(device)
+def make_task(args, options: dict, device: torch.device, validation: Validation | None = None) -> Distillation:
+    teacher = load_parent(args.parent).to(device)
+    student = load_model(args.start) if args.start else student_of(
+        teacher, options["tokenizer"], options["options"], options["gradients"], options["budget"],
+        fill=options["fill"])
+    student = student.to(device)
+    second = load_teacher(options["second"], device, compiled=device.type == "cuda") if options["second"] else None
     if device.type == "cuda":
         student.compile()
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
                            embedder_rate=options["embedder_rate"])
-    return Distillation(student, teacher, config,
+    return Distillation(student, teacher, config, second,
                         validate=validation and (lambda model, team: validation(lambda x: model(x).float(), team)))
 
 
-def parts(parent: str, batches: Batches, device: torch.device, batch: int) -> None:
+def parts(args, batches: Batches, device: torch.device, batch: int) -> None:
     """Milliseconds of each part of a step."""
-    task = make_task(parent, BASE, device)
+    task = make_task(args, BASE, device)
     task.student.train()
     images, aspects, _ = (tensor[:batch] for tensor in batches.resident)
     drawn = draw(augment(BASE), len(images), torch.Generator().manual_seed(SEED))

@@ -90,7 +90,7 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
                              optimization.token_budget or None, optimization.drop_path, recipe.parent.fill)
     student.config = student.config.replace(image_size=data.size)
     second: Callable[[Tensor], Tensor] | None = (
-        load_teacher(recipe.parent.second, team.device) if recipe.parent.second else None)
+        load_teacher(recipe.parent.second, team.device, optimization.compile) if recipe.parent.second else None)
     parent = parent.to(team.device)
     _refuse(recipe, parent, student, second)
     if optimization.compile:
