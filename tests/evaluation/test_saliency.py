@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from spit.config import ModelConfig
+from spit.errors import ImageError
 from spit.evaluation.answers import Subject
 from spit.evaluation.saliency import Contender, evaluate, sheet
 from spit.evaluation.saliency_data import Sample, Truth, find_samples
@@ -71,6 +72,22 @@ def test_going_on(subject: Subject, samples: list[Sample], tmp_path: Path, monke
     assert [row.max_f for row in again] == [row.max_f for row in rows]
     monkeypatch.setattr("spit.evaluation.saliency._records", lambda *_: pytest.fail("nothing is left to do"))
     assert [row.iou for row in evaluate(contenders, samples, journal)] == [row.iou for row in rows]
+
+
+def test_images_of_one_size_go_together(subject: Subject, samples: list[Sample], tmp_path: Path) -> None:
+    for sample in samples[1::2]:
+        for path in (sample.image, sample.mask):
+            Image.open(path).resize((56, 48)).save(path)
+    evaluate([Contender(subject, Cut())], samples, tmp_path / "images.jsonl", batch=2)
+    order = [json.loads(line)["image"] for line in (tmp_path / "images.jsonl").read_text().splitlines()]
+    assert order == ["0", "2", "1", "3"]
+
+
+def test_a_damaged_image_among_others(subject: Subject, samples: list[Sample]) -> None:
+    samples[2].image.write_bytes(b"no image")
+    assert [sample.size() for sample in samples[1:3]] == [(48, 40), (0, 0)]
+    with pytest.raises(ImageError, match="2.png"):
+        evaluate([Contender(subject, Cut())], samples, batch=2)
 
 
 def test_no_foreground_anywhere(subject: Subject, samples: list[Sample]) -> None:

@@ -96,6 +96,8 @@ def evaluate(contenders: Sequence[Contender], samples: Sequence[Sample], journal
         for contender in contenders:
             case = _case(contender, samples)
             missing = [sample for sample in samples if sample.name not in lines.records(case)]
+            if batch > 1:
+                missing.sort(key=Sample.size)  # images of one size are cut into tokens together
             done += len(samples) - len(missing)
             progress(contender.name, done, len(samples) * len(contenders))
             for number, (chunk, loaded) in enumerate(_batches(missing, batch)):

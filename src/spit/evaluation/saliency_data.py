@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from spit.data.folders import image_paths
@@ -59,6 +60,14 @@ class Sample:
     name: str
     image: Path
     mask: Path
+
+    def size(self) -> tuple[int, int]:
+        """Width and height as the file's head has them; 0 where it has none, of which :meth:`read` will tell."""
+        try:
+            with Image.open(self.image) as image:
+                return image.size
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            return 0, 0
 
     def read(self) -> tuple[Tensor, Truth]:
         """The image, ``(3, H, W)`` uint8, and its truth at the same size.
