@@ -86,7 +86,7 @@ def test_images_of_one_size_go_together(subject: Subject, samples: list[Sample],
 def test_a_damaged_image_among_others(subject: Subject, samples: list[Sample]) -> None:
     samples[2].image.write_bytes(b"no image")
     assert [sample.size() for sample in samples[1:3]] == [(48, 40), (0, 0)]
-    with pytest.raises(ImageError, match="2.png"):
+    with pytest.raises(ImageError, match=r"2\.png"):
         evaluate([Contender(subject, Cut())], samples, batch=2)
 
 
