@@ -130,7 +130,8 @@ def make_task(args, options: dict, device: torch.device, validation: Validation 
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
                            embedder_rate=options["embedder_rate"])
     return Distillation(student, teacher, config, second,
-                        validate=validation and (lambda model, team: validation(lambda x: model(x).float(), team)))
+                        validation and (lambda model, team: validation(lambda x: model(x).float(), team)),
+                        compiled=device.type == "cuda")
 
 
 def parts(args, batches: Batches, device: torch.device, batch: int) -> None:

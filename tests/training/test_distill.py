@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from spit.training.distill import (
     student_of,
 )
 from spit.training.distributed import Team
+from spit.training.fused import fused
 from spit.training.task import Batch
 from test_interop import vit
 
@@ -165,6 +167,21 @@ def test_what_tokens_miss_by_hand(parent: SpitModel, images: Tensor) -> None:
     assert pooling.missed(tokens.replace(tokens.values + off), tokens).item() == pytest.approx(1 + 4, rel=1e-3)
     off[17:] = 0
     assert pooling.missed(tokens.replace(tokens.values + off), tokens).item() == pytest.approx((1 + 4) / 2, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # torch's own tracing asks for it, and hides it
+def test_compiled_comparisons(parent: SpitModel, images: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch.compile traces them, with their gradient; without a C++ compiler, which a machine may not have."""
+    monkeypatch.setattr("torch.compile", partial(torch.compile, backend="aot_eager"))
+    fused.cache_clear()
+    student = student_of(parent, "superpixel", OPTIONS, token_budget=None)
+    for part in (images, images[:1]):  # another number of tokens
+        plain, compiled = (Distillation(student, parent, DistillConfig(), compiled=compiled).loss(
+            student, batch_of(part))[0] for compiled in (False, True))
+        assert compiled.item() == pytest.approx(plain.item(), rel=1e-5)
+        ours, theirs = (torch.autograd.grad(loss, student.embedder.projection.weight)[0] for loss in (plain, compiled))
+        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-6)
+    fused.cache_clear()
 
 
 def test_the_loss_of_a_batch_is_the_mean_of_its_parts(parent: SpitModel, images: Tensor) -> None:

@@ -7,16 +7,15 @@ drew them, whose places the host knows: nothing waits for the device.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from spit.training.color import COLOR, THREE, change_colors, jitter_colors
+from spit.training.fused import fused
 
 Policy = Literal["none", "rand", "three"]
 GEOMETRY = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
@@ -181,8 +180,8 @@ def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int, compiled: boo
     Shape:
         images ``(B, C, S, S)`` uint8, aspects ``(B,)``; answer ``(B, C, size, size)`` uint8.
     """
-    sample = _compiled(_sample) if compiled else _sample
-    change = _compiled(_change) if compiled else _change
+    sample = fused(_sample) if compiled else _sample
+    change = fused(_change) if compiled else _change
     maps = _maps(aspects.float(), drawn)
     answer = torch.empty(len(images), images.shape[1], size, size, dtype=torch.uint8, device=images.device)
     for bicubic in (False, True):
@@ -198,17 +197,6 @@ def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int, compiled: boo
         if len(rows):
             answer[rows] = change(name, answer[rows], strength[drew].to(images.device, non_blocking=True))
     return answer
-
-
-@cache
-def _compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    fused = torch.compile(function, dynamic=True)
-
-    def call(*given: Any) -> Tensor:
-        with torch._dynamo.config.patch(recompile_limit=32):  # a version for each operation and size
-            return fused(*given)
-
-    return call
 
 
 def _sample(images: Tensor, maps: Tensor, size: int, mode: str) -> Tensor:

@@ -21,6 +21,7 @@ from spit.errors import WeightsError
 from spit.model import Output, SpitModel
 from spit.tokenizers import PatchTokenizer
 from spit.tokens import Tokens
+from spit.training.fused import fused
 from spit.training.task import Batch, Group, decay_groups
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 POSITION_MASS = 0.25
 """Σ of a position histogram of 16 bins at σ = 0.025, on average: its kernels are not normalised (§2.3)."""
+ALIGNED = 8
+"""Rows of half-precision matrices whose length is a multiple of it go through a GPU's tensor cores as they are."""
 
 
 @dataclass(frozen=True)
@@ -114,16 +117,19 @@ class Distillation:
         config: what is learnt from.
         second: another teacher, from uint8 images to logits.
         validate: figures of the student, as :meth:`spit.training.task.Task.validate`.
+        compiled: whether torch.compile fuses what compares tokens.
     """
 
     def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig,
                  second: Callable[[Tensor], Tensor] | None = None,
-                 validate: Callable[[SpitModel, "Team"], Mapping[str, float]] | None = None) -> None:
+                 validate: Callable[[SpitModel, "Team"], Mapping[str, float]] | None = None,
+                 compiled: bool = False) -> None:
         self.module: nn.Module = student
         self.patch = patch_side(parent)
         self.student, self.parent, self.config, self.second = student, parent.eval(), config, second
         self.parent.requires_grad_(False)
         self._validate = validate
+        self.compiled = compiled
 
     def groups(self) -> Sequence[Group]:
         named = dict(self.student.named_parameters())
@@ -145,7 +151,7 @@ class Distillation:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
             weights["class_token"] = config.class_token
         if config.tokens > 0:
-            pooling = Pooling(answer, images.shape[-1] // self.patch, self.student.config.token_budget)
+            pooling = Pooling(answer, images.shape[-1] // self.patch, self.student.config.token_budget, self.compiled)
             parts["tokens"] = torch.stack([pooling.missed(answer.features[layer], truth.features[layer])
                                            for layer in layers]).mean()
             weights["tokens"] = config.tokens
@@ -179,9 +185,10 @@ class Pooling:
         answer: the student's.
         side: patches of the parent along each side of the square images.
         most: tokens an image has at the most where some were dropped; None asks the device.
+        compiled: whether torch.compile makes one kernel of a comparison.
     """
 
-    def __init__(self, answer: Output, side: int, most: int | None) -> None:
+    def __init__(self, answer: Output, side: int, most: int | None, compiled: bool = False) -> None:
         partition = answer.partition
         shares = Tokens(kernels.position_histogram(partition.blocks[0], partition.offsets, side, 0.0).flatten(1),
                         partition.offsets)
@@ -192,9 +199,12 @@ class Pooling:
         rows = put_class_token(Tokens(F.pad(shares.values, (1, 0)), shares.offsets), own)
         self.image = rows.image_of
         self.place = torch.arange(len(rows.values), device=own.device) - rows.offsets[self.image]
-        self.shares = own.new_zeros(len(shares), longest + 1, side**2 + 1)
-        self.shares[self.image, self.place] = rows.values
+        self.count = side**2 + 1
+        self.pad = -self.count % ALIGNED
+        self.shares = own.new_zeros(len(shares), longest + 1, self.count + self.pad)
+        self.shares[self.image, self.place, : self.count] = rows.values
         self.weights = torch.where(self.place == 0, 1, 1 / shares.counts[self.image]) / len(shares)
+        self.distance = fused(_distance) if compiled else _distance
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """A row for each token of the student, class token first, from a row for each of the parent's.
@@ -202,8 +212,7 @@ class Pooling:
         Shape:
             ``(B · (P + 1), D)`` to ``(Σ(N + 1), D)``.
         """
-        images, _, count = self.shares.shape
-        return torch.bmm(self.shares.to(tokens.dtype), tokens.view(images, count, -1))[self.image, self.place]
+        return self._products(tokens)[self.image, self.place]
 
     def missed(self, answer: Tokens, truth: Tokens) -> Tensor:
         """How far the student's tokens are from what they should be, a mean over the images.
@@ -211,6 +220,15 @@ class Pooling:
         Of a token that is the squared distance over the variance of its D numbers, which the next norm divides by;
         of an image the mean over its regions, and as much for its class token.
         """
-        wanted = self(truth.values).float()
-        distance = (answer.values.float() - wanted).square().mean(1) / wanted.var(1)
-        return distance @ self.weights
+        return self.distance(answer.values, self._products(truth.values), self.image, self.place, self.weights)
+
+    def _products(self, tokens: Tensor) -> Tensor:
+        """Shape: ``(B · (P + 1), D)`` to ``(B, longest + 1, D)``."""
+        padded = F.pad(tokens.view(len(self.shares), self.count, -1), (0, 0, 0, self.pad))
+        return torch.bmm(self.shares.to(tokens.dtype), padded)
+
+
+def _distance(answer: Tensor, products: Tensor, image: Tensor, place: Tensor, weights: Tensor) -> Tensor:
+    """What :meth:`Pooling.missed` sums, of rows ``(ΣN, D)`` and what they should be at ``products[image, place]``."""
+    wanted = products[image, place].float()
+    return ((answer.float() - wanted).square().mean(1) / wanted.var(1)) @ weights

@@ -112,7 +112,7 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     def measure(student: SpitModel, team: Team) -> Mapping[str, float]:
         return {} if validation is None else validation(lambda images: student(images).to(torch.float32), team)
 
-    task = Distillation(student, parent, recipe.distill, second, measure)
+    task = Distillation(student, parent, recipe.distill, second, measure, optimization.compile)
     outcome = fit(task, batches, folder, team, size=data.size, augment=recipe.augment, optimization=optimization,
                   run=recipe.run, listener=listener, about={"recipe": recipe.to_dict()})
     if not team.first:

@@ -1,0 +1,20 @@
+"""Small functions of a step, each made one kernel by torch.compile."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@cache
+def fused(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function compiled, for any number of rows; what it rounds may differ in the last place."""
+    compiled = torch.compile(function, dynamic=True)
+
+    def call(*given: Any) -> Tensor:
+        with torch._dynamo.config.patch(recompile_limit=32):  # a version for each operation and size
+            return compiled(*given)
+
+    return call
