@@ -71,8 +71,9 @@ def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
     assert "| tiny | superpixel | logits |" in (tmp_path / "out/results.md").read_text()
     lines = (tmp_path / "out/images.jsonl").read_text()
     (tmp_path / "out/images.jsonl").write_text(lines[:-5])
-    again = spit(*arguments).json["rows"][0]
-    assert again["top1"] == row["top1"]
+    again = spit(*arguments)
+    assert "going on: 5 of 6 were measured before\n" in again.err
+    assert again.json["rows"][0]["top1"] == row["top1"]
     assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 6
 
 
@@ -125,7 +126,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
         return spit("evaluate", verb, *arguments).error
 
     both = ("--data", data, "--model", model)
-    assert "--model" in error("swap", "--data", data)
+    assert "a model of 1000 classes" in error("swap", "--data", data)  # spit_tiny_16 unless told
     assert "nowhere: expected a folder" in error("swap", "--data", tmp_path / "nowhere", "--model", model)
     assert "did you mean spit_tiny_16" in error("threshold", "--data", data, "--model", "spit_tiny")
     assert "give --model a folder" in error("threshold", "--data", data, "--model", "spit_large_16")

@@ -62,7 +62,6 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
         return spit("evaluate", "saliency", *arguments).error
 
     both = ("--data", data, "--model", model)
-    assert "--model" in error("--data", data)
     assert "nowhere: expected a folder" in error("--data", tmp_path / "nowhere", "--model", model)
     assert "pairs of folders" in error("--data", data / "images", "--model", model)
     assert "go together" in error(*both, "--masks", "masks")

@@ -43,6 +43,6 @@ def test_a_stopped_run_goes_on(labelled: Path, tmp_path: Path, monkeypatch: pyte
     evaluate(paths[:2], [32], batch=2, journal=journal)
     steps: list[tuple[int, int]] = []
     assert evaluate(paths, [32], journal=journal, progress=lambda _, done, total: steps.append((done, total))) == whole
-    assert steps == [(4, 4)]
+    assert steps == [(2, 4), (4, 4)]
     monkeypatch.setattr("spit.evaluation.counts.square", None)  # nothing is counted again
     assert evaluate(paths, [32], journal=journal) == whole

@@ -10,7 +10,17 @@ from rich.text import Text
 
 from spit.cli.classify import guess_table
 from spit.cli.console import answers, print_json, shown, waiting
-from spit.cli.options import AsJson, Device, OutputFolder, OwnSize, Reading, TokenizerOptions, Weights, choose_device
+from spit.cli.options import (
+    DEFAULT_MODEL,
+    AsJson,
+    Device,
+    OutputFolder,
+    OwnSize,
+    Reading,
+    TokenizerOptions,
+    Weights,
+    choose_device,
+)
 from spit.cli.outputs import write_files
 from spit.errors import MissingExtra
 
@@ -61,7 +71,7 @@ def _sample() -> Path:
 
 def _classify(pixels: Any, weights: str | None, size: int | None, device: str) -> list[dict[str, Any]] | None:
     """The likeliest classes; None where no weights were given and none come with spit."""
-    from spit.cli.models import DEFAULT_MODEL, as_json, choose_size, embedded, guess, load_classifier
+    from spit.cli.models import as_json, choose_size, embedded, guess, load_classifier
 
     if weights is None and not embedded(DEFAULT_MODEL):
         return None

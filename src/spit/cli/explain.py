@@ -13,6 +13,7 @@ from spit.cli.console import Say, answers, print_json, shown, waiting
 from spit.cli.evaluate_faithfulness import PrototypeFiles, Samples
 from spit.cli.inputs import Input, find_inputs, for_each
 from spit.cli.options import (
+    DEFAULT_MODEL,
     AsJson,
     Device,
     Images,
@@ -101,7 +102,7 @@ def explain(images: Images, tokenizer: TokenizerOptions, reading: Reading, metho
 def _load(sources: list[str], names: list[str], options: TokenizerOptions, device: str, methods: list[str] | None,
           samples: int, files: list[Path]) -> list[Explained]:
     from spit.attribution.methods import choose_methods, create_method
-    from spit.cli.models import DEFAULT_MODEL, called, load_classifier
+    from spit.cli.models import called, load_classifier
 
     for name in methods or ():
         create_method(name)  # an unknown one is refused before anything is loaded

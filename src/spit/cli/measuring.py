@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spit.cli.console import answers, long_bar, print_json, shown, waiting
-from spit.cli.options import AsJson, Device, choose_device, listed
+from spit.cli.options import DEFAULT_MODEL, AsJson, Device, choose_device, listed
 from spit.cli.outputs import write_files
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ Data = Annotated[Path, typer.Option(
     "--data", metavar="FOLDER", show_default=False,
     help="Images in a folder for each class: in sorted order, or named by class index or WordNet id.")]
 Models = Annotated[list[str], typer.Option(
-    "--model", "--models", metavar="NAME|PATH|HUB_ID", show_default=False,
+    "--model", "--models", metavar="NAME|PATH|HUB_ID", show_default=DEFAULT_MODEL,
+    default_factory=lambda: [DEFAULT_MODEL],
     help="A name of spit.list_models() whose weights come with spit, a folder that spit.save_model wrote, a Hugging "
          "Face hub id, or a ViT in timm's names (.safetensors or .pth); several with commas between, or one by one.")]
 Output = Annotated[Path | None, typer.Option(
@@ -114,13 +115,23 @@ class Measuring:
 def progress_bar() -> "Iterator[Report]":
     """A function that shows what is being done, how much is, and how much there is in all.
 
+    It is called before the work too: what is done then comes from an earlier run, and it says so.
+
     Raises:
         Stopped: by an interrupt.
     """
     try:
         with long_bar(Console(stderr=True)) as bar:
-            task = bar.add_task("Starting", total=None)
-            yield lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total)
+            task, begun = bar.add_task("Starting", total=None), False
+
+            def show(doing: str, done: int, total: int) -> None:
+                nonlocal begun
+                if done and not begun:
+                    bar.console.print(f"going on: {done:,} of {total:,} were measured before", highlight=False)
+                begun = True
+                bar.update(task, description=doing, completed=done, total=total)
+
+            yield show
     except KeyboardInterrupt:
         from spit.training.errors import Stopped
 

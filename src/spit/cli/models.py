@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from spit import registry, weights
-from spit.cli.options import TokenizerOptions
+from spit.cli.options import DEFAULT_MODEL, TokenizerOptions
 from spit.data.classes import class_names
 from spit.data.crops import central_square
 from spit.errors import WeightsError
 from spit.interop import from_timm
 from spit.model import SpitModel
 
-DEFAULT_MODEL = "spit_tiny_16"
 DEFAULT_SIZE = 224
 WAYS = ("give --weights with a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in "
         "timm's names (.safetensors, .pth)")

@@ -16,6 +16,7 @@ import typer
 if TYPE_CHECKING:
     from spit.tokenizers import Tokenizer
 
+DEFAULT_MODEL = "spit_tiny_16"
 Images = Annotated[list[Path], typer.Argument(
     metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
 OutputFolder = Annotated[Path, typer.Option(

@@ -64,6 +64,7 @@ def evaluate(images: Sequence[Path], sizes: Sequence[int] = tuple(PAPER),
             files = {str(path.resolve()): path for path in images}
             missing = [name for name in files if name not in lines.records(case)]
             done += len(files) - len(missing)
+            progress(f"{size}²", done, total)
             for start in range(0, len(missing), batch):
                 names = missing[start : start + batch]
                 squares = torch.stack([square(files[name], size) for name in names]).to(device)
