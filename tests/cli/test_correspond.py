@@ -48,7 +48,7 @@ def test_every_image_has_its_column(spit: Run, photo: Callable[..., Path], model
 def test_refusals(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
     a, b = (photo(tmp_path / f"{name}.png", seed=seed) for seed, name in enumerate("ab"))
     weights = ("--weights", model)
-    assert "2 to 12 images, got 1" in spit("correspond", a, *weights).error
+    assert "2 to 12 different images, got 1" in spit("correspond", a, *weights).error
     assert "a .png file" in spit("correspond", a, b, "-o", tmp_path / "grid.jpg", *weights).error
     assert "above 0" in spit("correspond", a, b, "--temperature", 0, *weights).error
     before = a.read_bytes()

@@ -72,7 +72,7 @@ def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
     lines = (tmp_path / "out/images.jsonl").read_text()
     (tmp_path / "out/images.jsonl").write_text(lines[:-5])
     again = spit(*arguments)
-    assert "going on: 5 of 6 were measured before\n" in again.err
+    assert "5 of 6 answers are an earlier run's\n" in again.err
     assert again.json["rows"][0]["top1"] == row["top1"]
     assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 6
 

@@ -37,7 +37,7 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
     assert np.array_equal(np.array(Image.open(tmp_path / "out/a.mask.png")) == 255, mask)
     cutout = np.array(Image.open(tmp_path / "out/a.cutout.png"))
     assert np.array_equal(cutout[:, :, 3] == 255, mask)
-    assert np.array_equal(cutout[:, :, :3], image.permute(1, 2, 0).numpy())
+    assert np.array_equal(cutout[:, :, :3], image.permute(1, 2, 0).numpy() * mask[:, :, None])  # and no more of it
     overlay = np.array(Image.open(tmp_path / "out/a.mask-overlay.png"))
     assert np.array_equal(overlay[mask], image.permute(1, 2, 0).numpy()[mask])
     soft = np.array(Image.open(tmp_path / "out/a.saliency.png"))
@@ -64,6 +64,32 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() != b"mine"
     assert "foreground" in spit(*base, "--again", "--foreground", "largest", "--cut-on", "keys", "--size", 24,
                                 "--filter", "guided", "--levels", 3).out
+
+
+def test_a_folder_beside_its_photos(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    """What a run wrote is no photo to the next one."""
+    photo(tmp_path / "in/a.png")
+    photo(tmp_path / "in/deep/b.png", seed=1)
+    base = (tmp_path / "in", "-o", tmp_path / "in", "--json")
+    for verb in (["segment", "--weights", model], ["tokenize"]) * 2:
+        assert [Path(item["image"]).name for item in spit(*verb, *base).json["images"]] == ["a.png", "b.png"]
+
+
+def test_nothing_to_cut(spit: Run, model: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (9, 9), "red").save(tmp_path / "flat.png")
+    assert "1 image had nothing to cut" in spit("segment", tmp_path / "flat.png", "-o", tmp_path / "out", "--weights",
+                                                model).out
+
+
+def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
+                      monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spit.segmentation.saliency.segment_with", interrupt)
+    result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--weights", model)
+    assert (result.code, result.err) == (
+        130, "spit: stopped; the same command goes on with the images that are left\n")
 
 
 @pytest.mark.parametrize(("options", "told"), [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spit.evaluation.intervals import Z, difference, mean, proportion, wilson
+from spit.evaluation.intervals import Z, difference, mean, proportion, share, wilson
 
 
 def test_by_hand() -> None:
@@ -61,6 +61,13 @@ def test_a_mean() -> None:
     assert (score.value, score.images) == (2, 3)
     assert score.high - score.value == pytest.approx(Z / sqrt(3))
     assert (mean([7]).low, mean([7]).high) == (7, 7)
+
+
+def test_a_share_stays_between_0_and_1() -> None:
+    plain, score = (function([0.0, 0.0, 0.9]) for function in (mean, share))
+    assert (score.value, score.high, score.low) == (plain.value, plain.high, 0.0)
+    assert plain.low < 0
+    assert share([1.0, 1.0, 0.7]).high == 1.0
 
 
 def test_a_difference_is_paired() -> None:

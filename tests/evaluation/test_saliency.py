@@ -51,7 +51,7 @@ def test_figures(subject: Subject, samples: list[Sample]) -> None:
     assert row.max_f.value > 0.85
     assert row.iou.low <= row.iou.value <= row.iou.high
     assert set(row.scores) == {"0", "1", "2"}
-    assert seen[-1] == ("tiny", 4, 4)
+    assert seen[-1] == ("tiny, tokens", 4, 4)
     text = sheet([row], "Four images.").markdown()
     assert "| tiny | superpixel | tokens | τ 0.5, border |" in text
     [own] = evaluate([Contender(subject, Cut())], samples)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 import spit
 from spit.model import SpitModel
-from spit.segmentation.correspondence import all_pairs, colored_share, mix, pseudo_colors, scenes
+from spit.segmentation.correspondence import Correspondence, all_pairs, colored_share, mix, pseudo_colors, scenes
 from spit.segmentation.cut import Cut
 
 Scene = Callable[..., Tensor]
@@ -56,6 +56,11 @@ def test_shapes_and_an_image_to_itself(model: SpitModel, scene: Scene) -> None:
     batch = spit.correspond(model, source, torch.stack([source, source]))
     assert isinstance(batch.targets, Tensor)
     assert batch.targets.shape == (2, 40, 48, 3)
+
+
+def test_how_it_reads() -> None:
+    assert repr(Correspondence(torch.zeros(3, 5, 3), torch.zeros(2, 4, 4, 3))) == (
+        "Correspondence(source 5 × 3, 2 targets)")
 
 
 def test_a_target_s_answer_is_its_own(model: SpitModel, scene: Scene) -> None:

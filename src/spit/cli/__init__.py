@@ -13,6 +13,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("spit: the command line needs typer and rich; install the extra: pip install -e '.[cli]' in the "
               "project's folder", file=sys.stderr)
         return 2
-    from spit.cli.app import run
+    try:
+        from spit.cli.app import run
 
-    return run(sys.argv[1:] if arguments is None else list(arguments))
+        return run(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:  # before there was anyone to hear of it
+        print("spit: stopped", file=sys.stderr)
+        return 130

@@ -36,7 +36,7 @@ def correspond(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, re
         raise ValueError(f"expected a .png file for --output, got {shown(output)}")
     paths = [item.path for item in find_inputs(images)]
     if not 2 <= len(paths) <= MOST:
-        raise ValueError(f"expected 2 to {MOST} images, got {len(paths)}")
+        raise ValueError(f"expected 2 to {MOST} different images, got {len(paths)}")
     pixels = [reading.load(path) for path in paths]
     with waiting("Finding correspondences"):
         from spit.segmentation.correspondence import colored_share, pairs_of, scenes

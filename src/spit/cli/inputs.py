@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any, Generic, TypeVar
 
 from spit.cli.console import Say, shown, tell, track
+from spit.cli.outputs import written
 from spit.errors import ImageError, SpitError
 
 Answer = TypeVar("Answer")
@@ -44,7 +45,8 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     is not there, beside one that is, counts as a file: :func:`for_each` names it as one that cannot be read.
 
     Args:
-        output: images below it are left out of the folders that hold it: an earlier run made them.
+        output: images below it are left out of the folders that hold it, and in the folder itself what was written
+            there: an earlier run made them.
 
     Raises:
         ImageError: no path is there, or a folder holds no image.
@@ -102,6 +104,9 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
     files = image_paths(path)
     if output is not None and output.resolve() != path.resolve():
         files = [file for file in files if not file.resolve().is_relative_to(output.resolve())]
+    elif output is not None:  # photos and what was made of them side by side
+        made = written(output)
+        files = [file for file in files if file not in made]
     prefix = PurePath() if alone else PurePath(path.resolve().name)
     return [(file, prefix / file.relative_to(path)) for file in files]
 

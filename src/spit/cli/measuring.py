@@ -115,23 +115,27 @@ class Measuring:
 def progress_bar() -> "Iterator[Report]":
     """A function that shows what is being done, how much is, and how much there is in all.
 
-    It is called before the work too: what is done then comes from an earlier run, and it says so.
+    It is called when something else begins to be done, too: what is done already then is an earlier run's, and it
+    says so in the end.
 
     Raises:
         Stopped: by an interrupt.
     """
     try:
         with long_bar(Console(stderr=True)) as bar:
-            task, begun = bar.add_task("Starting", total=None), False
+            task = bar.add_task("Starting", total=None)
+            last, before, earlier = "", 0, 0
 
             def show(doing: str, done: int, total: int) -> None:
-                nonlocal begun
-                if done and not begun:
-                    bar.console.print(f"going on: {done:,} of {total:,} were measured before", highlight=False)
-                begun = True
+                nonlocal last, before, earlier
+                if doing != last:
+                    earlier += done - before
+                last, before = doing, done
                 bar.update(task, description=doing, completed=done, total=total)
 
             yield show
+            if earlier:
+                bar.console.print(f"{earlier:,} of {before:,} answers are an earlier run's", highlight=False)
     except KeyboardInterrupt:
         from spit.training.errors import Stopped
 

@@ -57,6 +57,16 @@ def write_about(file: Path, document: Mapping[str, Any], contents: Mapping[Path,
              f"{shown(document['image'])}; another --output keeps both")
 
 
+def written(folder: Path) -> set[Path]:
+    """The files that earlier runs wrote below a folder, as the documents beside them tell."""
+    found: set[Path] = set()
+    for about in folder.rglob("*.json"):
+        files = read_about(about).get("files")
+        if isinstance(files, dict):
+            found |= {folder / str(file) for file in files.values()}
+    return found
+
+
 def read_about(file: Path) -> dict[str, Any]:
     """What an earlier run wrote there, or nothing."""
     try:

@@ -43,6 +43,7 @@ def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, readi
         from spit.evaluation.answers import Subject
         from spit.evaluation.lines import case_of
         from spit.segmentation.saliency import segment_with
+        from spit.training.errors import Stopped
 
         loaded = load_model(weights, model, tokenizer, place)
         cut.layer_of(loaded.config.depth)  # rather now than for every image
@@ -69,7 +70,10 @@ def segment(images: Images, cutting: Cutting, tokenizer: TokenizerOptions, readi
         write_about(about, document, {output / file: data for file, data in contents.values()}, given)
         return document
 
-    outcome = for_each(inputs, "Segmenting", work)
+    try:
+        outcome = for_each(inputs, "Segmenting", work)
+    except KeyboardInterrupt:
+        raise Stopped("stopped; the same command goes on with the images that are left") from None
     if as_json:
         print_json({"output": str(output), "images": outcome.answers, "done_earlier": [str(path) for path in kept],
                     "failed": outcome.failures()})
@@ -89,9 +93,8 @@ def draw(image: Any, found: "Segmentation") -> dict[str, bytes]:
     picture = as_picture(image)
     mask = found.mask[0].cpu().numpy()
     white = mask.astype(np.uint8) * 255
-    cutout = picture.convert("RGBA")
-    cutout.putalpha(Image.fromarray(white))
     pixels = np.asarray(picture)
+    cutout = Image.fromarray(np.dstack([np.where(mask[:, :, None], pixels, 0), white]))  # nothing hides beneath alpha 0
     dimmed = np.where(mask[:, :, None], pixels, pixels // 4)
     soft = np.rint(found.saliency[0].cpu().numpy() * 255).astype(np.uint8)
     pictures = (Image.fromarray(white), cutout, Image.fromarray(dimmed), Image.fromarray(soft))
@@ -111,6 +114,8 @@ def _earlier(item: Input, about: Path, output: Path, case: str) -> dict[str, Any
 
 
 def _show(documents: list[dict[str, Any]], output: Path, kept: int) -> None:
+    from spit.tokens import plural
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("image", overflow="fold")
     for column in ("width", "height", "tokens", "foreground"):
@@ -121,5 +126,8 @@ def _show(documents: list[dict[str, Any]], output: Path, kept: int) -> None:
     console = answers()
     console.print(table)
     console.print(Text(f"{len(KINDS) + 1} files for each image are in {shown(output)}"))
+    empty = sum(document["foreground"] == 0 for document in documents)
+    if empty:
+        console.print(Text(f"{plural(empty, 'image')} had nothing to cut: no foreground"))
     if kept:
         console.print(Text(f"{kept} of {len(documents)} were done earlier with these settings; --again does them too"))

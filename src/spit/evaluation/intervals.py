@@ -1,7 +1,7 @@
 """What a share of right answers is worth: 95 % confidence intervals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean, stdev
 
@@ -72,6 +72,12 @@ def mean(values: Sequence[float]) -> Score:
     value = fmean(values)
     half = Z * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
     return Score(value, value - half, value + half, len(values))
+
+
+def share(values: Sequence[float]) -> Score:
+    """As :func:`mean`, of values from 0 to 1, which the interval does not leave."""
+    score = mean(values)
+    return replace(score, low=max(score.low, 0.0), high=min(score.high, 1.0))
 
 
 def difference(runs: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> Score:

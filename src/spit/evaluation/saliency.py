@@ -16,7 +16,7 @@ from torch import Tensor
 
 from spit import __version__
 from spit.evaluation.answers import THREADS, Subject
-from spit.evaluation.intervals import Score, mean
+from spit.evaluation.intervals import Score, share
 from spit.evaluation.lines import Lines, Record, case_of
 from spit.evaluation.saliency_data import Sample, Truth
 from spit.evaluation.saliency_metrics import (
@@ -46,6 +46,9 @@ class Contender:
     @property
     def name(self) -> str:
         return self.subject.name
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.cut.features}"
 
 
 @dataclass(frozen=True)
@@ -99,13 +102,13 @@ def evaluate(contenders: Sequence[Contender], samples: Sequence[Sample], journal
             if batch > 1:
                 missing.sort(key=Sample.size)  # images of one size are cut into tokens together
             done += len(samples) - len(missing)
-            progress(contender.name, done, len(samples) * len(contenders))
+            progress(str(contender), done, len(samples) * len(contenders))
             for number, (chunk, loaded) in enumerate(_batches(missing, batch)):
                 if number == 0:  # the first call compiles kernels: it is not what an image takes
                     _records(contender, chunk[:1], loaded[:1])
                 lines.add(case, _records(contender, chunk, loaded))
                 done += len(chunk)
-                progress(contender.name, done, len(samples) * len(contenders))
+                progress(str(contender), done, len(samples) * len(contenders))
             records = lines.records(case)
             rows.append(_row(contender, {sample.name: records[sample.name] for sample in samples}))
     return rows
@@ -171,13 +174,13 @@ def _row(contender: Contender, records: dict[str, Record]) -> Row:
         for beta2, measured in curves.items():
             measured.append(f_measure(positives, hits, record["foreground"], beta2))
     best = {beta2: best_threshold(measured) for beta2, measured in curves.items()}
-    f = {beta2: mean([float(curve[best[beta2]]) for curve in measured]) for beta2, measured in curves.items()}
+    f = {beta2: share([float(curve[best[beta2]]) for curve in measured]) for beta2, measured in curves.items()}
     values = list(counted.values())
     return Row(
         model=contender.name, tokenizer=contender.subject.model.config.tokenizer, cut=asdict(contender.cut),
         images=len(counted), empty=len(records) - len(counted), max_f=f[BETA2],
         threshold=best[BETA2] / (THRESHOLDS - 1), max_f_paper=f[PAPER_BETA2],
-        iou=mean([record["iou"] for record in values]), accuracy=mean([record["accuracy"] for record in values]),
+        iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         tokens=fmean(record["tokens"] for record in values), seconds=median(record["seconds"] for record in values),
         scores={name: record["iou"] for name, record in counted.items()})
 

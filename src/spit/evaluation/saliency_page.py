@@ -26,7 +26,7 @@ def draw_page(contender: Contender, row: Row, samples: Sequence[Sample], across:
     known = {sample.name: sample for sample in samples}
     rows = [[_tile(contender, known[name], iou) for name, iou in chosen]
             for chosen in choose(row.scores, across).values()]
-    title = f"{row.model}: best, median and worst of {plural(row.images, 'image')} by IoU"
+    title = f"{contender}: best, median and worst of {plural(row.images, 'image')} by IoU"
     return draw_panel(rows, title, "yellow: found; orange: found, but not marked; blue: marked, but not found")
 
 

@@ -13,6 +13,7 @@ from spit.partition import Partition
 from spit.segmentation.cut import Cut
 from spit.segmentation.observation import check_model, join, maps_of, parts_of
 from spit.segmentation.saliency import cut_tokens
+from spit.tokens import plural
 
 TEMPERATURE = 0.01
 COMPONENTS = 3
@@ -29,6 +30,10 @@ class Correspondence:
 
     source: Tensor
     targets: Tensor | tuple[Tensor, ...]
+
+    def __repr__(self) -> str:
+        (height, width), targets = self.source.shape[:2], plural(len(self.targets), "target")
+        return f"Correspondence(source {width} × {height}, {targets})"
 
 
 @dataclass(frozen=True)
