@@ -39,6 +39,7 @@ CUTS: dict[str, list[Any]] = {
     "tau": [None, 0.2, 1 / 3, 0.4, 0.5],
     "foreground": ["border", "class_token", "largest"],
     "size": [224, 448],
+    "scales": [2],
     "refine": ["guided"],
 }
 TOKENIZERS: list[dict[str, Any]] = [{"levels": 3}, {"levels": 5}, {"refine": 3}, {"compactness": 0.4},
@@ -54,7 +55,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=TUNED_ON, help="images that choices are compared on")
     parser.add_argument("--every", type=int, default=1, help="of those, each so-manieth alone")
     parser.add_argument("--foreground", default=Cut().foreground, help="the rule that other choices are made beside")
-    parser.add_argument("--only", action="append", help="of features, layer, tau, foreground, size, refine, tokenizer")
+    parser.add_argument("--only", action="append", help=f"of {', '.join(CUTS)}, tokenizer")
     parser.add_argument("--final", action="store_true", help="the defaults on all images instead")
     parser.add_argument("--solvers", action="store_true", help="time the eigenproblem instead")
     parser.add_argument("--output", type=Path, help="folder for the answers, so that a stopped run goes on")
@@ -96,7 +97,7 @@ def _choices(subject: Subject, args: argparse.Namespace) -> Iterator[Contender]:
     base, only = Cut(foreground=args.foreground), args.only
     yield Contender(subject, base)
     for name, values in CUTS.items():
-        if only is None or name in only:
+        if (only is None or name in only) and (name != "scales" or subject.model.config.tokenizer == "superpixel"):
             yield from (Contender(subject, replace(base, **{name: value})) for value in values
                         if value != getattr(base, name))
     if subject.model.config.tokenizer == "superpixel" and (only is None or "tokenizer" in only):

@@ -197,6 +197,7 @@ def sheet(rows: Sequence[Row], about: str) -> Sheet:
         cut = row.cut
         threshold = "own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}"
         how = f"{threshold}, {cut['foreground']}" + (f", {cut['size']} px" if cut["size"] else "") + (
+            f", {cut['scales']} scales" if cut["scales"] > 1 else "") + (
             f", {cut['refine']}" if cut["refine"] else "")
         layer = "" if cut["layer"] == -1 else f" of layer {cut['layer']}"
         cells.append([row.model, row.tokenizer, cut["features"] + layer, how, str(row.max_f),

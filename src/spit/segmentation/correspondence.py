@@ -101,6 +101,8 @@ def scenes(model: SpitModel, images: Images, cut: Cut) -> list[Scene]:
     """What correspondences need of each image, to be used in any pair."""
     check_model(model)
     cut.layer_of(model.config.depth)
+    if cut.scales != 1:
+        raise ValueError(f"expected scales 1, since parts that correspond are tokens of one scale, got {cut.scales}")
     made = []
     for some in parts_of(images):
         seen, values, _ = cut_tokens(model, some, cut)

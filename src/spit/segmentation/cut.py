@@ -23,6 +23,8 @@ class Cut:
             largest magnitude (TokenCut).
         size: the shorter side that the model sees; the maps come back to the image's own pixels by the
             nearest one. None leaves the image as it is.
+        scales: how many levels of the hierarchy are cut, the model's own and finer ones; their standardised vectors
+            are averaged at the pixels.
         refine: "guided" smooths the soft map along the image's edges, see
             :func:`~spit.segmentation.guided.guided_filter`; None does nothing after the cut.
     """
@@ -32,6 +34,7 @@ class Cut:
     layer: int = -1
     foreground: str = "border"
     size: int | None = None
+    scales: int = 1
     refine: str | None = None
 
     def __post_init__(self) -> None:
@@ -39,12 +42,14 @@ class Cut:
             raise TypeError(f"expected tau as a number, or None for the image's own, got {self.tau!r}")
         if self.tau is not None and not -1 <= self.tau <= 1:
             raise ValueError(f"expected tau, a cosine, from -1 to 1, got {self.tau}")
-        for name in ("layer", "size"):
+        for name in ("layer", "size", "scales"):
             value = getattr(self, name)
-            if (value is not None or name == "layer") and (isinstance(value, bool) or not isinstance(value, int)):
+            if (value is not None or name != "size") and (isinstance(value, bool) or not isinstance(value, int)):
                 raise TypeError(f"expected {name} as an int, got {value!r}")
         if self.size is not None and self.size < 1:
             raise ValueError(f"expected a size of at least 1 pixel, got {self.size}")
+        if self.scales < 1:
+            raise ValueError(f"expected at least 1 of the scales, the model's own, got {self.scales}")
         check_choice("features", self.features, FEATURES)
         check_choice("foreground", self.foreground, FOREGROUNDS)
         if self.refine is not None:
