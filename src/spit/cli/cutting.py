@@ -34,7 +34,7 @@ class Cutting:
         "--size", "Shorter side that the model sees; the image's own unless told.")] = None
     scales: Annotated[int | None, _option(
         "--scales", "Levels of the hierarchy that are cut and averaged, from the model's own to finer ones; 2 finds a "
-                    "little more in three times the time; 1 unless told.")] = None
+                    "little more in five times the time; 1 unless told.")] = None
     filter: Annotated[str | None, _option(
         "--filter", "Smooth the soft map along edges after the cut; none unless told.", "guided")] = None
 
