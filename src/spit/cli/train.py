@@ -1,6 +1,7 @@
 """``spit train``: a recipe carried out, or what is left of it."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,6 +56,7 @@ def carry_out(asked: "Recipe", folder: Path, place: str, fresh: bool, force: boo
     from spit.training.train import train as carry_out_recipe
 
     team = Team.join(place)
+    many = team.together
     try:
         with watching(team.first) as listener:
             result = carry_out_recipe(asked, folder, team, listener, fresh, force)
@@ -64,12 +66,16 @@ def carry_out(asked: "Recipe", folder: Path, place: str, fresh: bool, force: boo
         return STOPPED
     finally:
         team.leave()
-    if not team.first:
-        return 0
-    if as_json:
-        print_json(result)
-    else:
-        _show(result, folder)
+    if team.first:
+        if as_json:
+            print_json(result)
+        else:
+            _show(result, folder)
+    if many:
+        # Threads of torch's that outlive the interpreter abort it now and then, and torchrun takes the run for failed.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
     return 0
 
 
