@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Sequence
 
+STOPPED = 130  # what a shell makes of an interrupt
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of ``spit``: 0 where all went well, 2 with one line on stderr where it did not."""
@@ -19,4 +21,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:  # before there was anyone to hear of it
         print("spit: stopped", file=sys.stderr)
-        return 130
+        return STOPPED

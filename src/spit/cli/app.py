@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spit.cli import STOPPED
 from spit.cli.bench import bench
 from spit.cli.classify import classify
 from spit.cli.console import tell
@@ -19,8 +20,6 @@ from spit.cli.segment import segment
 from spit.cli.tokenize import tokenize
 from spit.cli.train import train
 from spit.errors import SpitError
-
-STOPPED = 130  # what a shell makes of an interrupt
 
 app = typer.Typer(
     name="spit",

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from spit.cli import STOPPED
 from spit.cli.console import answers, long_bar, print_json, shown
 from spit.cli.options import AsJson, Device, choose_device
 from spit.tokens import plural
@@ -19,8 +20,6 @@ from spit.tokens import plural
 if TYPE_CHECKING:
     from spit.training.journal import Listener
     from spit.training.recipe import Recipe
-
-STOPPED = 130  # what a shell makes of an interrupt
 
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", show_default=False,
                                             help="A TOML file, or one that comes with spit: smoke, transfer …")]
