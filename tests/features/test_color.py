@@ -138,13 +138,15 @@ def test_features_are_flattened_channel_by_channel() -> None:
     assert torch.equal(features, images.view(1, 12))
 
 
-def test_filled_with_its_mean_a_region_has_no_outline() -> None:
-    """An L of 3 pixels at 10, 20 and 60 in a 2×2 box: the fourth pixel is at their mean, 30, not at 0."""
+def test_filled_a_region_has_no_outline() -> None:
+    """An L of pixels at 10, 20 and 60 in a 2×2 box: the fourth is at their mean, 30, or as it is, 90, not at 0."""
     labels = torch.tensor([[[0, 0], [0, 1]]], dtype=torch.int32)
     image = torch.tensor([[[[10.0, 20.0], [60.0, 90.0]]]]) / 100
     offsets, boxes = torch.tensor([0, 2]), torch.tensor([[0, 0, 2, 2], [1, 1, 2, 2]], dtype=torch.int32)
     filled = color_features(image, labels, offsets, boxes, 2, "none", "mean")
     assert torch.allclose(filled, torch.tensor([[0.1, 0.2, 0.6, 0.3], [0.9, 0.9, 0.9, 0.9]]))
+    whole = color_features(image, labels, offsets, boxes, 2, "none", "image")
+    assert torch.allclose(whole, torch.tensor([[0.1, 0.2, 0.6, 0.9], [0.9, 0.9, 0.9, 0.9]]))
 
 
 def test_filling_sees_nothing_of_other_regions_and_leaves_whole_boxes_alone() -> None:
@@ -160,5 +162,5 @@ def test_filling_sees_nothing_of_other_regions_and_leaves_whole_boxes_alone() ->
     plain = FeatureExtractor(resolution=8, gradients=False)
     assert torch.allclose(extract(image, squares).values, plain(image, squares).values, atol=1e-6)
     assert not torch.allclose(extract(image, part).values, plain(image, part).values, atol=1e-3)
-    with pytest.raises(ValueError, match="expected fill to be one of zero, mean, got 'grey'"):
+    with pytest.raises(ValueError, match="expected fill to be one of zero, mean, image, got 'grey'"):
         FeatureExtractor(fill="grey")

@@ -86,6 +86,16 @@ class TestColorPatches:
                 torch.testing.assert_close(patches[row], expected, rtol=0, atol=1e-12)
 
     @BACKENDS
+    def test_unmasked_equals_interpolate_of_the_box(self, backend: ModuleType) -> None:
+        labels, offsets, boxes = random_maps(0, 2, 9, 13, 5)
+        images = random_images(1, labels).double()
+        patches = backend.color_patches(images, labels, offsets, boxes, 4, masked=False)
+        alone = torch.zeros_like(labels[0])  # one region all over the image
+        for row, box in enumerate(boxes.tolist()):
+            expected = interpolated_box(images[int(row >= offsets[1])], alone, 0, box, 4)
+            torch.testing.assert_close(patches[row], expected, rtol=0, atol=1e-12)
+
+    @BACKENDS
     @pytest.mark.parametrize("resolution", [4, 5])
     def test_boxes_beyond_the_image_are_padded_with_zeros(self, backend: ModuleType, resolution: int) -> None:
         labels = torch.zeros(1, 3, 5, dtype=torch.int32)
@@ -111,24 +121,26 @@ class TestColorPatches:
         assert torch.equal(patches[1], images[0, :, :1, 1:].expand(1, 3, 3))
 
     @settings(deadline=None, max_examples=40)
-    @given(maps, st.integers(1, 9), st.sampled_from([1, 3, 4]), st.integers(0, 100))
+    @given(maps, st.integers(1, 9), st.sampled_from([1, 3, 4]), st.integers(0, 100), st.booleans())
     def test_backends_agree(
-        self, packed: tuple[Tensor, Tensor, Tensor], resolution: int, channels: int, seed: int
+        self, packed: tuple[Tensor, Tensor, Tensor], resolution: int, channels: int, seed: int, masked: bool
     ) -> None:
         labels, offsets, boxes = packed
         grow = torch.randint(0, 4, boxes.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.int32)
         boxes = boxes + grow * torch.tensor([-1, -1, 1, 1], dtype=torch.int32)
         images = random_images(seed, labels, channels)
-        expected = reference.color_patches(images, labels, offsets, boxes, resolution)
-        actual = cpu.color_patches(images, labels, offsets, boxes, resolution)
+        expected = reference.color_patches(images, labels, offsets, boxes, resolution, masked)
+        actual = cpu.color_patches(images, labels, offsets, boxes, resolution, masked)
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
 
     @BACKENDS
-    def test_gradcheck(self, backend: ModuleType) -> None:
+    @pytest.mark.parametrize("masked", [True, False])
+    def test_gradcheck(self, backend: ModuleType, masked: bool) -> None:
         labels, offsets, boxes = random_maps(5, 2, 4, 5, 3)
         boxes[0] += torch.tensor([-1, 0, 1, 2], dtype=torch.int32)
         images = random_images(6, labels, channels=2).double().requires_grad_()
-        assert torch.autograd.gradcheck(lambda x: backend.color_patches(x, labels, offsets, boxes, 3), (images,))
+        assert torch.autograd.gradcheck(
+            lambda x: backend.color_patches(x, labels, offsets, boxes, 3, masked), (images,))
 
     def test_backward_agrees_in_float32(self) -> None:
         labels, offsets, boxes = random_maps(7, 3, 12, 17, 6)

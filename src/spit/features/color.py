@@ -82,7 +82,7 @@ def unchanged(images: Tensor) -> Tensor:
     return images
 
 
-FILLS = ("zero", "mean")
+FILLS = ("zero", "mean", "image")
 NORMALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "contrast": contrast,
     "imagenet": standardize,
@@ -98,6 +98,8 @@ def color_features(
 
     With ``fill="mean"`` they are at the region's own mean instead: still nothing of them is seen, but a region's
     outline is no edge in its patch, which is what a patch embedding learnt on whole patches would take it for.
+    With ``fill="image"`` the box is not masked: what surrounds the region in its box is seen as it is, as a ViT sees
+    all of its square.
 
     Shape:
         images ``(B, C, H, W)`` uint8 or in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes
@@ -107,8 +109,9 @@ def color_features(
         normalized = kernels.look_up(images, _table(normalization, images.shape[1], images.device))
     else:
         normalized = NORMALIZATIONS[normalization](images)
-    if fill == "zero":
-        return kernels.color_patches(normalized, labels, offsets, boxes, resolution).flatten(1)
+    if fill != "mean":
+        masked = fill == "zero"
+        return kernels.color_patches(normalized, labels, offsets, boxes, resolution, masked).flatten(1)
     everywhere = torch.ones_like(normalized[:, :1])
     patches = kernels.color_patches(torch.cat([normalized, everywhere], 1), labels, offsets, boxes, resolution)
     colors, own = patches[:, :-1], patches[:, -1:]  # how much of each sample is the region's

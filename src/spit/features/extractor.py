@@ -33,8 +33,8 @@ class FeatureExtractor:
         gradient_sigma: its bandwidth; 0 is the empirical histogram.
         normalization: of the colours: ``"contrast"`` (App. B, in [−1, 1]), ``"imagenet"`` (mean and
             std, for weights that come from timm) or ``"none"``.
-        fill: what a colour patch has where other regions are: ``"zero"`` (the paper), or ``"mean"``, the
-            region's own mean colour.
+        fill: what a colour patch has where other regions are: ``"zero"`` (the paper), ``"mean"``, the
+            region's own mean colour, or ``"image"``, what is there: the box is not masked.
 
     Note:
         Only the colour features are differentiable with respect to the images.

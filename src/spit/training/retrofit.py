@@ -36,7 +36,7 @@ class ParentRecipe:
         tokenizer: the student's.
         options: of that tokenizer, as a table ``[parent.options]``.
         gradients: whether the student's φ adds gradient histograms.
-        fill: what the student's colour patches have where other regions are, mean or zero.
+        fill: what the student's colour patches have where other regions are: mean, zero or image.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
         start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
             tokenizer, features, token budget and drop path stay as they are.

@@ -57,6 +57,16 @@ class TestColorPatches:
         assert got.shape == (len(boxes), channels, resolution, resolution)
         close(got, reference.color_patches(images, labels, offsets, boxes, resolution))
 
+    def test_unmasked(self, gpu: Any) -> None:
+        labels, offsets, boxes = random_maps(*MAPS[3])
+        boxes[0] += torch.tensor([-1, 0, 1, 2], dtype=torch.int32)
+        images = images_of(labels).requires_grad_()
+        patches = [backend.color_patches(images, labels, offsets, boxes, 7, False)
+                   for backend in (gpu, reference)]
+        close(*patches)
+        gradients = [torch.autograd.grad(each.square().sum(), images)[0] for each in patches]
+        torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
+
     @pytest.mark.parametrize("resolution", [4, 5])
     def test_boxes_beyond_the_image_are_padded_with_zeros(self, gpu: Any, resolution: int) -> None:
         labels, offsets, _ = random_maps(1, 3, 5, 2)

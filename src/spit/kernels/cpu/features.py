@@ -16,9 +16,11 @@ TABLE_STEPS = 2048  # entries a σ in the kernel's table: linear interpolation e
 LABEL_ERROR = "expected labels from 0 to below the number of regions that the offsets give their image"
 
 
-def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int) -> Tensor:
+def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
+                  masked: bool = True) -> Tensor:
     """The bounding box of each region at a fixed resolution, pixels of other regions set to 0 (§2.3)."""
-    patches: Tensor = _ColorPatches.apply(images, labels, offsets, boxes, resolution)  # type: ignore[no-untyped-call]
+    patches: Tensor = _ColorPatches.apply(  # type: ignore[no-untyped-call]
+        images, labels, offsets, boxes, resolution, masked)
     return patches
 
 
@@ -74,14 +76,14 @@ def scharr(images: Tensor) -> Tensor:
 
 
 class _ColorPatches(torch.autograd.Function):
-    """The interpolation and its adjoint: each pixel feeds its own region's patch alone."""
+    """The interpolation and its adjoint: masked, each pixel feeds its own region's patch alone."""
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int
+        ctx: FunctionCtx, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int, masked: bool
     ) -> Tensor:
         ctx.save_for_backward(labels, offsets, boxes)
-        ctx.shape, ctx.resolution = images.shape, resolution  # type: ignore[attr-defined]
+        ctx.shape, ctx.masked = images.shape, masked  # type: ignore[attr-defined]
         pixels, maps = images.detach().contiguous().numpy(), labels.contiguous().numpy()
         frames, starts = boxes.contiguous().numpy(), offsets.tolist()
         patches = images.new_empty(len(boxes), images.shape[1], resolution, resolution)
@@ -89,26 +91,26 @@ class _ColorPatches(torch.autograd.Function):
 
         def one(b: int) -> None:
             rows = slice(starts[b], starts[b + 1])
-            _color_patches(pixels[b], maps[b], frames[rows], out[rows])
+            _color_patches(pixels[b], maps[b], frames[rows], masked, out[rows])
 
         for_each_image(one, len(maps))
         return patches
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None, None, None, None]:
         labels, offsets, boxes = ctx.saved_tensors  # type: ignore[attr-defined]
         maps, frames, starts = labels.contiguous().numpy(), boxes.contiguous().numpy(), offsets.tolist()
-        incoming = grad.contiguous().numpy()
+        incoming, masked = grad.contiguous().numpy(), ctx.masked  # type: ignore[attr-defined]
         images_grad = grad.new_zeros(ctx.shape)  # type: ignore[attr-defined]
         out = images_grad.numpy()
 
         def one(b: int) -> None:
             rows = slice(starts[b], starts[b + 1])
-            _color_patches_adjoint(incoming[rows], maps[b], frames[rows], out[b])
+            _color_patches_adjoint(incoming[rows], maps[b], frames[rows], masked, out[b])
 
         for_each_image(one, len(maps))
-        return images_grad, None, None, None, None
+        return images_grad, None, None, None, None, None
 
 
 def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple[Array, Array, Array]:
@@ -252,7 +254,7 @@ def _taps(start: int, end: int, limit: int, places: Array, weights: Array) -> No
 
 
 @njit(cache=True, nogil=True)
-def _color_patches(image: Array, labels: Array, boxes: Array, out: Array) -> None:
+def _color_patches(image: Array, labels: Array, boxes: Array, masked: bool, out: Array) -> None:
     count, channels, resolution, _ = out.shape
     height, width = labels.shape
     ys, xs = np.empty((resolution, 2), np.int64), np.empty((resolution, 2), np.int64)
@@ -264,10 +266,10 @@ def _color_patches(image: Array, labels: Array, boxes: Array, out: Array) -> Non
             top, bottom = ys[i, 0], ys[i, 1]
             for j in range(resolution):
                 left, right = xs[j, 0], xs[j, 1]
-                a = y_weights[i, 0] * x_weights[j, 0] if labels[top, left] == n else 0.0
-                b = y_weights[i, 0] * x_weights[j, 1] if labels[top, right] == n else 0.0
-                c = y_weights[i, 1] * x_weights[j, 0] if labels[bottom, left] == n else 0.0
-                d = y_weights[i, 1] * x_weights[j, 1] if labels[bottom, right] == n else 0.0
+                a = y_weights[i, 0] * x_weights[j, 0] if not masked or labels[top, left] == n else 0.0
+                b = y_weights[i, 0] * x_weights[j, 1] if not masked or labels[top, right] == n else 0.0
+                c = y_weights[i, 1] * x_weights[j, 0] if not masked or labels[bottom, left] == n else 0.0
+                d = y_weights[i, 1] * x_weights[j, 1] if not masked or labels[bottom, right] == n else 0.0
                 for channel in range(channels):
                     out[n, channel, i, j] = (
                         a * image[channel, top, left]
@@ -278,7 +280,7 @@ def _color_patches(image: Array, labels: Array, boxes: Array, out: Array) -> Non
 
 
 @njit(cache=True, nogil=True)
-def _color_patches_adjoint(grad: Array, labels: Array, boxes: Array, out: Array) -> None:
+def _color_patches_adjoint(grad: Array, labels: Array, boxes: Array, masked: bool, out: Array) -> None:
     count, channels, resolution, _ = grad.shape
     height, width = labels.shape
     ys, xs = np.empty((resolution, 2), np.int64), np.empty((resolution, 2), np.int64)
@@ -292,7 +294,7 @@ def _color_patches_adjoint(grad: Array, labels: Array, boxes: Array, out: Array)
                     for q in range(2):
                         y, x = ys[i, p], xs[j, q]
                         weight = y_weights[i, p] * x_weights[j, q]
-                        if weight != 0 and labels[y, x] == n:
+                        if weight != 0 and (not masked or labels[y, x] == n):
                             for channel in range(channels):
                                 out[channel, y, x] += weight * grad[n, channel, i, j]
 

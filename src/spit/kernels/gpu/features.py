@@ -17,9 +17,10 @@ PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # float32's
 NOWHERE = tl.constexpr(1e9)  # a value whose kernel is 0 at every bin
 
 
-def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int) -> Tensor:
+def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
+                  masked: bool = True) -> Tensor:
     """See :func:`spit.kernels.reference.color_patches`."""
-    patches: Tensor = _ColorPatches.apply(images, labels, offsets, boxes, resolution)
+    patches: Tensor = _ColorPatches.apply(images, labels, offsets, boxes, resolution, masked)
     return patches
 
 
@@ -51,35 +52,36 @@ def scharr(images: Tensor) -> Tensor:
 
 
 class _ColorPatches(torch.autograd.Function):
-    """The interpolation and its adjoint: each pixel feeds its own region's patch alone."""
+    """The interpolation and its adjoint: masked, each pixel feeds its own region's patch alone."""
 
     @staticmethod
-    def forward(ctx: Any, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int) -> Tensor:
+    def forward(ctx: Any, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
+                masked: bool) -> Tensor:
         images, labels, boxes = images.contiguous(), labels.contiguous(), boxes.contiguous()
         image_of = _image_of(offsets, len(boxes))
         ctx.save_for_backward(labels, offsets, boxes, image_of)
-        ctx.shape, ctx.resolution = images.shape, resolution
+        ctx.shape, ctx.masked = images.shape, masked
         patches = images.new_empty(len(boxes), images.shape[1], resolution, resolution)
-        _sample(images, patches, labels, offsets, boxes, image_of, backward=False)
+        _sample(images, patches, labels, offsets, boxes, image_of, masked, backward=False)
         return patches
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None, None]:
         labels, offsets, boxes, image_of = ctx.saved_tensors
         images_grad = grad.new_zeros(ctx.shape)
-        _sample(images_grad, grad.contiguous(), labels, offsets, boxes, image_of, backward=True)
-        return images_grad, None, None, None, None
+        _sample(images_grad, grad.contiguous(), labels, offsets, boxes, image_of, ctx.masked, backward=True)
+        return images_grad, None, None, None, None, None
 
 
 def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, image_of: Tensor,
-            backward: bool) -> None:
+            masked: bool, backward: bool) -> None:
     _, channels, height, width = images.shape
     resolution = patches.shape[-1]
     samples = triton.next_power_of_2(resolution * resolution)
     _color_patches[(len(boxes), triton.cdiv(samples, BLOCK))](
         images, patches, labels, offsets, boxes, image_of, height, width, C=channels, K=resolution,
-        BACKWARD=backward, BLOCK=min(samples, BLOCK), num_warps=4)
+        MASKED=masked, BACKWARD=backward, BLOCK=min(samples, BLOCK), num_warps=4)
 
 
 def _histogram(kernel: Any, values: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor | None, bins: int,
@@ -114,7 +116,7 @@ def _taps(i, start, end, K: tl.constexpr):
 
 @triton.jit
 def _color_patches(images, patches, labels, offsets, boxes, image_of, height, width, C: tl.constexpr,
-                   K: tl.constexpr, BACKWARD: tl.constexpr, BLOCK: tl.constexpr):
+                   K: tl.constexpr, MASKED: tl.constexpr, BACKWARD: tl.constexpr, BLOCK: tl.constexpr):
     region = tl.program_id(0).to(tl.int64)
     image = tl.load(image_of + region).to(tl.int64)
     label = (region - tl.load(offsets + image)).to(tl.int32)
@@ -123,10 +125,10 @@ def _color_patches(images, patches, labels, offsets, boxes, image_of, height, wi
     box = boxes + region * 4
     top, bottom, up, down = _taps(sample // K, tl.load(box), tl.load(box + 2), K)
     left, right, before, after = _taps(sample % K, tl.load(box + 1), tl.load(box + 3), K)
-    a_pixel, a_own = _own(labels, image, top, left, height, width, inside, label)
-    b_pixel, b_own = _own(labels, image, top, right, height, width, inside, label)
-    c_pixel, c_own = _own(labels, image, bottom, left, height, width, inside, label)
-    d_pixel, d_own = _own(labels, image, bottom, right, height, width, inside, label)
+    a_pixel, a_own = _own(labels, image, top, left, height, width, inside, label, MASKED)
+    b_pixel, b_own = _own(labels, image, top, right, height, width, inside, label, MASKED)
+    c_pixel, c_own = _own(labels, image, bottom, left, height, width, inside, label, MASKED)
+    d_pixel, d_own = _own(labels, image, bottom, right, height, width, inside, label, MASKED)
     for channel in tl.static_range(C):
         plane = images + (image * C + channel) * height * width
         place = patches + (region * C + channel) * K * K + sample
@@ -145,11 +147,13 @@ def _color_patches(images, patches, labels, offsets, boxes, image_of, height, wi
 
 
 @triton.jit
-def _own(labels, image, y, x, height, width, inside, label):
-    """A pixel's place in its plane, and whether it is there and of this region."""
+def _own(labels, image, y, x, height, width, inside, label, MASKED: tl.constexpr):
+    """A pixel's place in its plane, and whether it is there and, where that matters, of this region."""
     pixel = y * width + x
     exists = inside & (y >= 0) & (y < height) & (x >= 0) & (x < width)
-    return pixel, exists & (tl.load(labels + image * height * width + pixel, exists, -1) == label)
+    if MASKED:
+        exists = exists & (tl.load(labels + image * height * width + pixel, exists, -1) == label)
+    return pixel, exists
 
 
 @triton.jit

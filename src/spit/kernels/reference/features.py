@@ -7,7 +7,8 @@ from torch import Tensor
 from spit.images import to_float
 
 
-def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int) -> Tensor:
+def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
+                  masked: bool = True) -> Tensor:
     """The bounding box of each region at a fixed resolution, pixels of other regions set to 0 (§2.3).
 
     With ``m_n`` the indicator of region ``S_n`` and ``(y0, x0, y1, x1)`` its box, pixel (i, j) of the
@@ -25,6 +26,7 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
         boxes: ``(y0, x0, y1, x1)``, the ends exclusive; a box may reach beyond the image, where
             everything is 0 (the zero padding of App. A).
         resolution: K, the paper's β.
+        masked: False leaves what other regions have in the box, ``m_n`` being 1 all over the image.
 
     Shape:
         images ``(B, C, H, W)``, labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, boxes
@@ -45,7 +47,7 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
             ys, xs = y[:, :, None], x[:, None, :]
             inside = (ys >= 0) & (ys < height) & (xs >= 0) & (xs < width)
             ys, xs = ys.clamp(0, height - 1), xs.clamp(0, width - 1)
-            own = inside & (labels[image_of, ys, xs] == label_of)
+            own = inside & (labels[image_of, ys, xs] == label_of) if masked else inside
             weight = (y_weight[:, :, None] * x_weight[:, None, :] * own).to(images.dtype)
             patches = patches + weight[..., None] * images[image_of, :, ys, xs]
     return patches.permute(0, 3, 1, 2).contiguous()
