@@ -3,7 +3,7 @@
     python benchmarks/retrofit.py --parent vit.safetensors --images 'photos-*.tar' --validation imagenet_val1k [--parts]
 
 All runs see the same photos for as many samples; accuracy is top-1 of the averaged weights on the
-validation photos, none of which is trained on. Runs are short, so differences are what counts.
+validation photos, none of which is trained on, before and after. Runs are short, so differences are what counts.
 """
 
 import tempfile
@@ -67,6 +67,10 @@ VARIANTS = {
     "filled with 0": {"fill": "zero"},
     "not compact, filled with 0": {"options": {}, "fill": "zero"},
     "voronoi": {"tokenizer": "voronoi", "options": {}},
+    "not masked": {"fill": "image"},
+    "not masked, lr 2.5e-4": {"fill": "image", "lr": 2.5e-4},
+    "not compact, not masked": {"options": {}, "fill": "image"},
+    "voronoi, not masked": {"tokenizer": "voronoi", "options": {}, "fill": "image"},
 }
 
 
@@ -76,7 +80,7 @@ def main() -> None:
     parser.add_argument("--images", required=True, nargs="+")
     parser.add_argument("--validation", required=True)
     parser.add_argument("--start", help="a student to go on with, in place of one made from the parent")
-    parser.add_argument("--samples", type=int, default=300_000, help="of each run")
+    parser.add_argument("--samples", type=int, default=300_000, help="of each run; 0 to see the students untrained")
     parser.add_argument("--variant", nargs="*", default=list(VARIANTS), help=f"among {', '.join(VARIANTS)}")
     parser.add_argument("--side", type=int, default=192, help="of the squares that photos are kept as")
     parser.add_argument("--parts", action="store_true", help="time the parts of a step first")
@@ -92,13 +96,18 @@ def main() -> None:
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
     if args.parts:
         parts(args, batches, device, 1024 if device.type == "cuda" else 8)
-    print(f"\n{'variant':26s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
+    print(f"\n{'variant':26s} {'before':>6s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
     for name in args.variant:
         run(name, {**BASE, **VARIANTS[name]}, args, batches, validation, team)
 
 
 def run(name: str, options: dict, args, batches: Batches, validation: Validation, team: Team) -> None:
     task = make_task(args, options, team.device, validation)
+    task.student.eval()
+    before = task.validate(team)["top1"]
+    if not args.samples:
+        print(f"{name:26s} {before:6.3f}", flush=True)
+        return
     batches.batch = options["batch"]
     epochs = args.samples / len(batches.photos)
     optimization = Optimization(epochs=epochs, batch=options["batch"], lr=options["lr"], warmup=0.1 * epochs, ema=0.99,
@@ -108,8 +117,8 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
         outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options),
                       optimization=optimization, run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
     figures = outcome.figures
-    print(f"{name:26s} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} {outcome.seconds:8.1f}",
-          flush=True)
+    print(f"{name:26s} {before:6.3f} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} "
+          f"{outcome.seconds:8.1f}", flush=True)
 
 
 def augment(options: dict) -> AugmentConfig:

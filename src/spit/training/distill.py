@@ -62,12 +62,12 @@ class DistillConfig:
 
 
 def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gradients: bool = True,
-               token_budget: int | None = 256, drop_path: float = 0.0, fill: str = "mean") -> SpitModel:
+               token_budget: int | None = 256, drop_path: float = 0.0, fill: str = "image") -> SpitModel:
     """A model with another τ and the parent's weights, its γ made from the parent's.
 
     Position bins number 16 and have the paper's kernels; colours keep the parent's normalisation, so that
-    its patch embedding means what it meant, and patches are filled with the region's mean, so that a region's
-    outline is no edge to it. Gradients begin at 0 where the parent has none.
+    its patch embedding means what it meant, and patches are not masked, so that it sees what it learnt to see: the
+    picture in a box. Gradients begin at 0 where the parent has none.
 
     Raises:
         WeightsError: the parent is not a ViT with square patches.

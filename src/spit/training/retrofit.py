@@ -36,7 +36,7 @@ class ParentRecipe:
         tokenizer: the student's.
         options: of that tokenizer, as a table ``[parent.options]``.
         gradients: whether the student's φ adds gradient histograms.
-        fill: what the student's colour patches have where other regions are: mean, zero or image.
+        fill: what the student's colour patches have where other regions are: image, mean or zero.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
         start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
             tokenizer, features, token budget and drop path stay as they are.
@@ -46,7 +46,7 @@ class ParentRecipe:
     tokenizer: str = "superpixel"
     options: Mapping[str, Any] = field(default_factory=dict)
     gradients: bool = True
-    fill: str = "mean"
+    fill: str = "image"
     second: str = ""
     start: str = ""
 
