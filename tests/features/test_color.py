@@ -12,6 +12,7 @@ from spit.features.color import (
     color_features,
     contrast,
     kumaraswamy,
+    squares,
     standardize,
     unchanged,
 )
@@ -164,3 +165,27 @@ def test_filling_sees_nothing_of_other_regions_and_leaves_whole_boxes_alone() ->
     assert not torch.allclose(extract(image, part).values, plain(image, part).values, atol=1e-3)
     with pytest.raises(ValueError, match="expected fill to be one of zero, mean, image, got 'grey'"):
         FeatureExtractor(fill="grey")
+
+
+def test_the_square_around_a_box_stays_in_the_image_if_it_fits() -> None:
+    """Boxes in 8 × 10 pixels: a tall one at the left edge, a wide one, a tall one at the right edge, a square."""
+    boxes = torch.tensor([[0, 0, 4, 2], [3, 4, 6, 9], [0, 8, 8, 10], [2, 2, 5, 5]], dtype=torch.int32)
+    expected = torch.tensor([[0, 0, 4, 4], [2, 4, 7, 9], [0, 2, 8, 10], [2, 2, 5, 5]], dtype=torch.int32)
+    assert torch.equal(squares(boxes, 8, 10), expected)
+    longer = torch.tensor([[0, 0, 2, 10]], dtype=torch.int32)
+    assert torch.equal(squares(longer, 4, 10), torch.tensor([[0, 0, 10, 10]], dtype=torch.int32))
+
+
+def test_unmasked_a_region_is_seen_with_what_surrounds_it() -> None:
+    """Square patches are what they were; of superpixels, the picture in the square around each."""
+    torch.manual_seed(0)
+    image = torch.randint(0, 256, (1, 3, 48, 64), dtype=torch.uint8)
+    unmasked = FeatureExtractor(resolution=16, gradients=False, normalization="none", fill="image")
+    patches = spit.PatchTokenizer(16)(image)
+    plain = FeatureExtractor(resolution=16, gradients=False, normalization="none")
+    assert torch.equal(unmasked(image, patches).values, plain(image, patches).values)
+    cells = spit.VoronoiTokenizer(12)(image)
+    for row, (top, left, bottom, right) in enumerate(squares(cells.boxes(), 48, 64).tolist()):
+        window = image[:, :, top:bottom, left:right].float() / 255
+        expected = torch.nn.functional.interpolate(window, (16, 16), mode="bilinear", align_corners=False)
+        assert torch.allclose(unmasked(image, cells).values[row, :768], expected.flatten(), atol=1e-5)

@@ -98,8 +98,7 @@ def color_features(
 
     With ``fill="mean"`` they are at the region's own mean instead: still nothing of them is seen, but a region's
     outline is no edge in its patch, which is what a patch embedding learnt on whole patches would take it for.
-    With ``fill="image"`` the box is not masked: what surrounds the region in its box is seen as it is, as a ViT sees
-    all of its square.
+    With ``fill="image"`` nothing is masked: what surrounds the region in its box is seen as it is.
 
     Shape:
         images ``(B, C, H, W)`` uint8 or in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes
@@ -117,6 +116,19 @@ def color_features(
     colors, own = patches[:, :-1], patches[:, -1:]  # how much of each sample is the region's
     mean = colors.sum((2, 3), keepdim=True) / own.sum((2, 3), keepdim=True).clamp_min(1e-6)
     return (colors + (1 - own) * mean).flatten(1)
+
+
+def squares(boxes: Tensor, height: int, width: int) -> Tensor:
+    """The square around each box, as long as its longer side and about its centre, inside the image if it fits.
+
+    Shape:
+        ``(ΣN, 4)`` int32, ``(y0, x0, y1, x1)`` with the ends exclusive, to the same.
+    """
+    start, end = boxes[:, :2], boxes[:, 2:]
+    side = (end - start).amax(1, keepdim=True)
+    last = torch.cat([height - side, width - side], 1)
+    corner = (start - (side - (end - start)) // 2).minimum(last).clamp_min(0)
+    return torch.cat([corner, corner + side], 1)
 
 
 @lru_cache(maxsize=8)

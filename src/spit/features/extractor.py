@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.features.color import FILLS, NORMALIZATIONS, color_features
+from spit.features.color import FILLS, NORMALIZATIONS, color_features, squares
 from spit.features.gradient import gradient_features
 from spit.features.position import position_features
 from spit.images import Images, image_blocks, to_float
@@ -34,7 +34,8 @@ class FeatureExtractor:
         normalization: of the colours: ``"contrast"`` (App. B, in [−1, 1]), ``"imagenet"`` (mean and
             std, for weights that come from timm) or ``"none"``.
         fill: what a colour patch has where other regions are: ``"zero"`` (the paper), ``"mean"``, the
-            region's own mean colour, or ``"image"``, what is there: the box is not masked.
+            region's own mean colour, or ``"image"``, what is there: nothing is masked, and the box is the smallest
+            square around the region, as a ViT sees squares.
 
     Note:
         Only the colour features are differentiable with respect to the images.
@@ -94,11 +95,12 @@ class FeatureExtractor:
         for block, (labels, offsets) in pairs:
             if partition.frames is None:
                 boxes = kernels.region_boxes(labels, offsets)
+                windows = squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes
             else:
-                boxes = partition.frames[first : first + int(offsets[-1])]
+                windows = boxes = partition.frames[first : first + int(offsets[-1])]
             first += len(boxes)
             parts = [
-                color_features(block, labels, offsets, boxes, self.resolution, self.normalization, self.fill),
+                color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill),
                 position_features(labels, offsets, self.position_bins, self.position_sigma, boxes),
             ]
             if self.gradients:
