@@ -159,9 +159,9 @@ def test_filling_sees_nothing_of_other_regions_and_leaves_whole_boxes_alone() ->
     other[:, :, ~mine[0]] = torch.randint(0, 256, (1, 3, int((~mine).sum())), dtype=torch.uint8)
     extract = FeatureExtractor(resolution=8, gradients=False, fill="mean")
     assert torch.equal(extract(image, part).values[4], extract(other, part).values[4])
-    squares = spit.PatchTokenizer(8)(image)
+    patches = spit.PatchTokenizer(8)(image)
     plain = FeatureExtractor(resolution=8, gradients=False)
-    assert torch.allclose(extract(image, squares).values, plain(image, squares).values, atol=1e-6)
+    assert torch.allclose(extract(image, patches).values, plain(image, patches).values, atol=1e-6)
     assert not torch.allclose(extract(image, part).values, plain(image, part).values, atol=1e-3)
     with pytest.raises(ValueError, match="expected fill to be one of zero, mean, image, got 'grey'"):
         FeatureExtractor(fill="grey")
@@ -177,7 +177,7 @@ def test_the_square_around_a_box_stays_in_the_image_if_it_fits() -> None:
 
 
 def test_unmasked_a_region_is_seen_with_what_surrounds_it() -> None:
-    """Square patches are what they were; of superpixels, the picture in the square around each."""
+    """Square patches are what they were; of cells, the picture in the square around each."""
     torch.manual_seed(0)
     image = torch.randint(0, 256, (1, 3, 48, 64), dtype=torch.uint8)
     unmasked = FeatureExtractor(resolution=16, gradients=False, normalization="none", fill="image")
