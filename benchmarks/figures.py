@@ -89,7 +89,7 @@ def maps(model: spit.SpitModel) -> Image.Image:
     """A row for each photo: itself with its answer, its tokens, and a map for each method."""
     rows = []
     for file in EXPLAINED:
-        image = central_square(load(file), 224)
+        image = central_square(load(file), model.config.image_size or 224)
         with torch.no_grad():
             chance, index = model(image[None]).softmax(1)[0].max(0)
         rows.append(panel_row(image, model, {name: spit.explain(model, image, name)[0] for name in METHODS},

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import spit as library
+from spit.model import SpitModel
 
 Run = Callable[..., Any]
 
@@ -98,17 +99,22 @@ def test_threshold(spit: Run, data: Path, model: Path) -> None:
     assert [row["threshold"] for row in result.json["rows"]] == [0, 0.2, None]
 
 
+def _of_size(model: SpitModel, size: int | None) -> SpitModel:
+    model.config = model.config.replace(image_size=size)
+    return model
+
+
 @pytest.mark.parametrize("verb", ["classification", "swap", "threshold", "faithfulness"])
 def test_models_are_asked_at_their_own_size(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Path],
                                             tmp_path: Path) -> None:
     own = save_tiny(num_classes=2, image_size=32)
     model = library.load_model(own)
-    model.config = model.config.replace(image_size=None)
-    other = library.save_model(model, tmp_path / "other")
+    silent, other = (library.save_model(_of_size(model, size), tmp_path / f"{size}") for size in (None, 24))
     base = ("evaluate", verb, "--data", data, "--limit", 2, "--json", "--model")
     assert spit(*base, own).json["size"] == 32
-    assert spit(*base, f"{own},{other}", "--size", 24).json["size"] == 24
-    assert "expected models of one image size, got tiny 32, other 224; give --size" in spit(
+    assert spit(*base, f"{silent},{own}").json["size"] == 32  # one that does not say goes along
+    assert spit(*base, f"{own},{other}", "--size", 40).json["size"] == 40
+    assert "expected models of one image size, got tiny 32, 24 24; give --size" in spit(
         *base, f"{own},{other}").error
 
 

@@ -72,7 +72,9 @@ def test_the_models_own_names_and_size(spit: Run, photo: Callable[..., Path], fo
     [document] = spit(*base, "--target", "C", "--json").json["images"]
     assert (document["size"], document["models"][0]["target"]["index"]) == (32, 2)
     assert "from 0 to 6 or its name, got 'class 2'" in spit(*base, "--target", "class 2").error
-    assert "got own 32, model 224; give --image-size" in spit(*base, "--weights", folder).error
+    model.config = model.config.replace(image_size=40)
+    other = library.save_model(model, tmp_path / "other")
+    assert "got own 32, other 40; give --image-size" in spit(*base, "--weights", other).error
 
 
 def test_in_words_and_in_folders(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:

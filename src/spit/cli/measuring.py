@@ -40,7 +40,7 @@ Batch = Annotated[int | None, typer.Option("--batch", min=1, show_default=False,
                                            help="Images in a batch; 256 on a GPU, 16 on a CPU unless told.")]
 Size = Annotated[int | None, typer.Option(
     "--size", min=1, show_default=False,
-    help="Side of the central square that models see; their own, 224 where they do not say, unless told.")]
+    help="Side of the central square that models see; the one that they say, 224 where none does, unless told.")]
 
 
 @dataclass(frozen=True)

@@ -75,16 +75,16 @@ def load_source(source: str | None, name: str | None) -> SpitModel:
 
 
 def choose_size(asked: int | None, models: Mapping[str, SpitModel], option: str = "--image-size") -> int:
-    """Side of the square that models see: the one asked for, or their own, 224 where they do not say.
+    """Side of the square that models see: the one asked for, or the one that they say; 224 where none does.
 
     Raises:
         ValueError: none was asked for, and the models' own differ.
     """
-    own = {name: model.config.image_size or DEFAULT_SIZE for name, model in models.items()}
+    own = {name: model.config.image_size for name, model in models.items() if model.config.image_size}
     if asked is None and len(set(own.values())) > 1:
         listed = ", ".join(f"{name} {size}" for name, size in own.items())
         raise ValueError(f"expected models of one image size, got {listed}; give {option} for all of them")
-    return asked or next(iter(own.values()))
+    return asked or next(iter(own.values()), DEFAULT_SIZE)
 
 
 @torch.inference_mode()
