@@ -83,7 +83,7 @@ def test_a_recipe_and_changes(spit: Run, command: list[object], tmp_path: Path) 
     assert written["parent"]["tokenizer"] == "voronoi"
     assert written["distill"]["second"] == 0.5
     assert (written["optimization"]["epochs"], written["optimization"]["clip"]) == (1, 0.5)
-    assert (written["optimization"]["lr"], written["optimization"]["ema"]) == (4e-4, 0.999)
+    assert (written["optimization"]["lr"], written["optimization"]["ema"]) == (2e-4, 0.999)
     assert written["augment"]["cutmix_share"] == 0.5
 
 
@@ -103,7 +103,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
         "retrofit", "--parent", tmp_path / "resnet.safetensors", "--images", photos)
     assert "'superpixels'" in error(*command, "--tokenizer", "superpixels")
     assert "no file teacher.pth" in error(*command, "--teacher", "teacher.pth")
-    assert "multiple of the parent's patches of 16, got 40" in error(*command, "--set", "data.size=40")
+    assert "multiples of the parent's patches of 16, got 40" in error(*command, "--set", "data.size=40")
     assert "unknown key of [parent] 'weight'; the nearest known one is 'weights'" in error(
         *command, "--set", "parent.weight=3")
     assert "expected a recipe, but there is none" in error(*command, "--recipe", tmp_path / "nowhere.toml")

@@ -49,7 +49,7 @@ class DistillConfig:
 
     logits: float = 1.0
     class_token: float = 1.0
-    tokens: float = 25.0
+    tokens: float = 10.0
     second: float = 1.0
     temperature: float = 1.0
     embedder_rate: float = 4.0

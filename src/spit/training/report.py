@@ -43,7 +43,8 @@ def as_markdown(recipe: Mapping[str, Any], result: Mapping[str, Any], lines: Seq
         text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
     text += ["## Recipe", ""]
     for section, values in recipe.items():
-        text += [f"- **{section}**: " + ", ".join(f"{key} {value}" for key, value in values.items())]
+        text += [f"- **{section}**: " + ", ".join(
+            f"{key} {value}" for key, value in values.items() if key != "output")]  # this folder, whatever it says
     return "\n".join([*text, "", "The model is in `model/`: `spit.load_model` reads it.", ""])
 
 

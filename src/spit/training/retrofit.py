@@ -26,6 +26,10 @@ from spit.training.validate import Validation
 from spit.weights import is_saved_model
 from spit.weights import load as load_model
 
+NEAR_PATCHES: Mapping[str, Mapping[str, Any]] = {"superpixel": {"compactness": 0.8, "self_loop": "none"}}
+"""By tokenizer, options that make its regions rounder and more equal in size, so that a patch ViT takes them for
+patches sooner: docs/training.md."""
+
 
 @dataclass(frozen=True)
 class ParentRecipe:
@@ -34,7 +38,7 @@ class ParentRecipe:
     Attributes:
         weights: a ViT in timm's names (.safetensors or .pth), or a folder that spit saved.
         tokenizer: the student's.
-        options: of that tokenizer, as a table ``[parent.options]``.
+        options: of that tokenizer, as a table ``[parent.options]``, over those of :data:`NEAR_PATCHES`.
         gradients: whether the student's φ adds gradient histograms.
         fill: what the student's colour patches have where other regions are: image, mean or zero.
         size: side that the parent sees a crop at, such as the one that it was trained at; 0 for the student's.
@@ -63,7 +67,7 @@ class RetrofitRecipe(Recipe):
     augment: AugmentConfig = field(default_factory=lambda: AugmentConfig(
         scale=(0.25, 1.0), policies=("none",), cutmix_share=0.5))
     optimization: Optimization = field(default_factory=lambda: Optimization(
-        epochs=20, batch=512, lr=4e-4, warmup=0.5, ema=0.999, drop_path=0.0))
+        epochs=20, batch=512, lr=2e-4, warmup=0.5, ema=0.999, drop_path=0.0))
 
 
 def load_parent(path: str) -> SpitModel:
@@ -88,7 +92,8 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     if recipe.parent.start:
         student = load_model(recipe.parent.start)
     else:
-        student = student_of(parent, recipe.parent.tokenizer, recipe.parent.options, recipe.parent.gradients,
+        options = {**NEAR_PATCHES.get(recipe.parent.tokenizer, {}), **recipe.parent.options}
+        student = student_of(parent, recipe.parent.tokenizer, options, recipe.parent.gradients,
                              optimization.token_budget or None, optimization.drop_path, recipe.parent.fill)
     student.config = student.config.replace(image_size=data.size)
     second: Callable[[Tensor], Tensor] | None = (
@@ -140,8 +145,8 @@ def _refuse(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel,
     if wanted.num_classes == 0:
         raise TrainingError(f"expected a parent with a classification head, got {recipe.parent.weights} without one")
     if any(size % patch for size in sizes):
-        got, better = (", ".join(map(str, some)) for some in (sizes, [max(x // patch, 1) * patch for x in sizes]))
-        raise TrainingError(f"expected {name} to be a multiple of the parent's patches of {patch}, got {got}; "
+        got, better = (",".join(map(str, some)) for some in (sizes, [max(x // patch, 1) * patch for x in sizes]))
+        raise TrainingError(f"expected {name} in multiples of the parent's patches of {patch}, got {got}; "
                             f"--set {name}={better if len(sizes) == 1 else f'[{better}]'}")
     if (student.config.width, student.config.num_classes) != (wanted.width, wanted.num_classes):
         raise TrainingError(f"expected parent.start of the parent's width {wanted.width} and {wanted.num_classes} "
