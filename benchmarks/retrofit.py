@@ -21,7 +21,7 @@ from spit.training.distill import Distillation, DistillConfig, student_of
 from spit.training.distributed import Team
 from spit.training.loop import fit
 from spit.training.recipe import Optimization, RunRecipe
-from spit.training.retrofit import load_parent
+from spit.training.retrofit import NEAR_PATCHES, load_parent
 from spit.training.task import Batch
 from spit.training.teachers import load_teacher
 from spit.training.validate import Validation
@@ -32,7 +32,7 @@ BASE = {
     "batch": 1024, "lr": 2.5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 10.0, "embedder_rate": 4.0,
     "scale": 0.35, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
-    "tokenizer": "superpixel", "options": {"compactness": 0.8, "self_loop": "none"}, "fill": "image",
+    "tokenizer": "superpixel", "options": NEAR_PATCHES["superpixel"], "fill": "image",
     "second": "",
 }
 VARIANTS = {

@@ -219,7 +219,7 @@ def smooth_l1(one: Tensor, other: Tensor) -> float:
 def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
     student = student_of(parent, "superpixel", OPTIONS, token_budget=None).train()
     second = torch.tensor([[0.0, 1, 2, 3, 4]]).expand(2, 5)
-    config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0, second=7.0, temperature=2.0)
+    config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0, second=7.0, second_temperature=0.8, temperature=2.0)
     loss, parts = Distillation(student, parent, config, lambda images: second).loss(student, batch_of(images))
     answer, truth = student(images, record=("features",)), parent(images, record=("features",))
 
@@ -233,7 +233,7 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
         return sum((each[0] + each[1:].mean()).item() for each in distance.split(
             answer.features[layer].counts.tolist())) / len(answer.partition)
 
-    by_hand = {"logits": divergence(truth.logits), "second": divergence(second),
+    by_hand = {"logits": divergence(truth.logits), "second": divergence(second / 0.8),
                "class_token": smooth_l1(answer.class_token, truth.class_token),
                "tokens": sum(missed(layer) for layer in answer.features) / len(answer.features)}
     agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()

@@ -43,7 +43,9 @@ class DistillConfig:
         tokens: weight of what tokens miss as they leave each block, see :meth:`Pooling.missed`: a region's token is
             to be the mean of the parent's tokens over the region's pixels, the class token the parent's.
         second: weight of the second teacher's KL, where there is one.
-        temperature: of the logits.
+        second_temperature: the second teacher's logits are divided by it; below 1 for one that is less sure than it is
+            right, such as one that learnt from smoothed labels.
+        temperature: of all logits.
         embedder_rate: γ's learning rate, times the others'.
     """
 
@@ -51,12 +53,13 @@ class DistillConfig:
     class_token: float = 1.0
     tokens: float = 10.0
     second: float = 1.0
+    second_temperature: float = 1.0
     temperature: float = 1.0
     embedder_rate: float = 4.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            positive = name in ("temperature", "embedder_rate")
+            positive = name in ("temperature", "second_temperature", "embedder_rate")
             if not value >= 0 or (value == 0 and positive):
                 raise ValueError(f"expected {name} {'above 0' if positive else 'of 0 or more'}, got {value}")
 
@@ -117,8 +120,8 @@ class Distillation:
         config: what is learnt from.
         second: another teacher, from uint8 images to logits.
         validate: figures of the student, as :meth:`spit.training.task.Task.validate`.
-        parent_size: side that the parent sees a crop at; 0 for the student's.
         compiled: whether torch.compile fuses what compares tokens.
+        parent_size: side that the parent sees a crop at; 0 for the student's.
     """
 
     def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig,
@@ -158,7 +161,7 @@ class Distillation:
                                            for layer in layers]).mean()
             weights["tokens"] = config.tokens
         if others is not None:
-            parts["second"] = _divergence(answer.logits, others, config.temperature)
+            parts["second"] = _divergence(answer.logits, others / config.second_temperature, config.temperature)
             weights["second"] = config.second
         agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
         total = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
