@@ -104,7 +104,9 @@ class _Bar:
 
     def figures(self, line: Mapping[str, Any]) -> None:
         if line["kind"] == "train":
-            text = f"loss {line.get('loss', float('nan')):.4f} lr {line['lr']:.2e} {line['images_per_second']:.0f} im/s"
+            speed = line["images_per_second"]
+            digits = 0 if speed >= 10 else 1
+            text = f"loss {line.get('loss', float('nan')):.4f} lr {line['lr']:.2e} {speed:.{digits}f} im/s"
             self.bar.update(self.task, description=text)
         else:
             text = "validation " + " ".join(f"{name} {value:.4g}" for name, value in line.items()
