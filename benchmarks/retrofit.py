@@ -112,7 +112,7 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
                                 drop_path=0.0, **({"precision": "bf16", "compile": True}
                                                   if team.device.type == "cuda" else {}))
     with tempfile.TemporaryDirectory() as folder:
-        outcome = fit(task, batches, Path(folder), team, sizes=[options["size"]], augment=augment(options),
+        outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options),
                       optimization=optimization, run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
     figures = outcome.figures
     print(f"{name:26s} {before:6.3f} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} "

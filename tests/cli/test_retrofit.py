@@ -103,7 +103,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
         "retrofit", "--parent", tmp_path / "resnet.safetensors", "--images", photos)
     assert "'superpixels'" in error(*command, "--tokenizer", "superpixels")
     assert "no file teacher.pth" in error(*command, "--teacher", "teacher.pth")
-    assert "multiples of the parent's patches of 16, got 40" in error(*command, "--set", "data.size=40")
+    assert "multiple of the parent's patches of 16, got 40" in error(*command, "--set", "data.size=40")
     assert "unknown key of [parent] 'weight'; the nearest known one is 'weights'" in error(
         *command, "--set", "parent.weight=3")
     assert "expected a recipe, but there is none" in error(*command, "--recipe", tmp_path / "nowhere.toml")

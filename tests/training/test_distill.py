@@ -12,7 +12,6 @@ from spit.errors import WeightsError
 from spit.interop import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Partition
-from spit.tokenizers import PatchTokenizer
 from spit.tokens import Tokens
 from spit.training.augment import AugmentConfig, Draw, draw
 from spit.training.distill import (
@@ -246,26 +245,6 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
     loss.backward()
     assert all(parameter.grad is not None for parameter in student.parameters())
     assert all(parameter.grad is None and not parameter.requires_grad for parameter in parent.parameters())
-
-
-def test_a_parent_that_sees_the_crop_smaller(parent: SpitModel, images: Tensor) -> None:
-    """Its answers at its own size; a region's tokens are still to be the mean of what it covers."""
-    large = images.repeat_interleave(2, -1).repeat_interleave(2, -2)
-    student = student_of(parent, "superpixel", OPTIONS, token_budget=None)
-    seen: list[Tensor] = []
-    parent.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    _, parts = Distillation(student, parent, DistillConfig(), parent_size=16).loss(student, batch_of(large))
-    assert (seen[0].dtype, seen[0].shape) == (torch.uint8, images.shape)
-    assert (seen[0].float() - images.float()).abs().mean() < 20
-    answer, truth = student(large, record=("features",)), parent(seen[0], record=("features",))
-    partition = PatchTokenizer(8)(large)
-    missed = []
-    for layer, tokens in truth.features.items():
-        wanted = dense_means(answer, tokens, partition)
-        distance = (answer.features[layer].values - wanted).square().mean(1) / wanted.var(1)
-        missed += [each[0] + each[1:].mean() for each in distance.split(answer.features[layer].counts.tolist())]
-    assert parts["tokens"].item() == pytest.approx(torch.stack(missed).mean().item(), rel=1e-4)
-    assert parts["logits"].item() == pytest.approx(_divergence(answer.logits, truth.logits, 1.0).item(), rel=1e-4)
 
 
 def test_parts_that_weigh_nothing_are_not_computed(parent: SpitModel, images: Tensor) -> None:

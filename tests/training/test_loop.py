@@ -41,10 +41,8 @@ class Hurt(Classification):
 
     bad: tuple[int, ...] = ()
     dtypes: ClassVar[list[torch.dtype]] = []
-    sides: ClassVar[list[int]] = []
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        self.sides.append(batch.images.shape[-1])
         if torch.is_autocast_enabled("cpu"):
             self.dtypes.append(torch.get_autocast_dtype("cpu"))
         with torch.autocast("cpu", enabled=False):  # its AMX kernels are not allowed on every machine that has AMX
@@ -65,7 +63,7 @@ def run(photos: Path, recipe: Callable[..., Recipe], tmp_path: Path) -> Run:
         task = Hurt(build_model(chosen, 2), chosen.optimization.smoothing)
         task.bad = bad
         batches = Batches(listed, chosen.optimization.batch, chosen.run.seed, resident=True)
-        return fit(task, batches, tmp_path / name, ALONE, sizes=chosen.data.turns, augment=chosen.augment,
+        return fit(task, batches, tmp_path / name, ALONE, size=chosen.data.size, augment=chosen.augment,
                    optimization=chosen.optimization, run=chosen.run, listener=listener)
 
     return start
@@ -95,13 +93,6 @@ def test_a_run(run: Run, tmp_path: Path) -> None:
     assert model.config.num_classes == 2
     again = run("a")
     assert (again.resumed, again.steps) == (10, 10)
-
-
-def test_sizes_take_turns(run: Run, tmp_path: Path) -> None:
-    """By the step, so that a run that was stopped goes on as if it had not been."""
-    Hurt.sides.clear()
-    run("a", "data.sizes=[24, 40]", "optimization.epochs=2")
-    assert Hurt.sides == [24, 40, 24, 40, 24]
 
 
 def test_it_learns(run: Run, tmp_path: Path) -> None:

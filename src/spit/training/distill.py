@@ -121,19 +121,18 @@ class Distillation:
         second: another teacher, from uint8 images to logits.
         validate: figures of the student, as :meth:`spit.training.task.Task.validate`.
         compiled: whether torch.compile fuses what compares tokens.
-        parent_size: side that the parent sees a crop at; 0 for the student's.
     """
 
     def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig,
                  second: Callable[[Tensor], Tensor] | None = None,
                  validate: Callable[[SpitModel, "Team"], Mapping[str, float]] | None = None,
-                 compiled: bool = False, parent_size: int = 0) -> None:
+                 compiled: bool = False) -> None:
         self.module: nn.Module = student
         self.patch = patch_side(parent)
         self.student, self.parent, self.config, self.second = student, parent.eval(), config, second
         self.parent.requires_grad_(False)
         self._validate = validate
-        self.compiled, self.parent_size = compiled, parent_size
+        self.compiled = compiled
 
     def groups(self) -> Sequence[Group]:
         named = dict(self.student.named_parameters())
@@ -146,8 +145,7 @@ class Distillation:
         config = self.config
         layers = range(self.student.config.depth) if config.tokens > 0 else ()
         with torch.no_grad():
-            seen = _resized(images, self.parent_size or images.shape[-1])
-            truth: Output = self.parent(seen, record=Recorder({"features": layers}, fused=True))
+            truth: Output = self.parent(images, record=Recorder({"features": layers}, fused=True))
             others = None if self.second is None else self.second(images)
         answer: Output = network(images, record=Recorder({"features": layers}, fused=True))
         parts = {"logits": _divergence(answer.logits, truth.logits, config.temperature)}
@@ -156,7 +154,7 @@ class Distillation:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
             weights["class_token"] = config.class_token
         if config.tokens > 0:
-            pooling = Pooling(answer, seen.shape[-1] // self.patch, self.student.config.token_budget, self.compiled)
+            pooling = Pooling(answer, images.shape[-1] // self.patch, self.student.config.token_budget, self.compiled)
             parts["tokens"] = torch.stack([pooling.missed(answer.features[layer], truth.features[layer])
                                            for layer in layers]).mean()
             weights["tokens"] = config.tokens
@@ -172,14 +170,6 @@ class Distillation:
 
     def product(self) -> SpitModel:
         return self.student
-
-
-def _resized(images: Tensor, side: int) -> Tensor:
-    """Shape: ``(B, C, S, S)`` uint8 to ``(B, C, side, side)`` uint8."""
-    if images.shape[-1] == side:
-        return images
-    pixels = F.interpolate(images.float(), size=(side, side), mode="bicubic", align_corners=False, antialias=True)
-    return pixels.round().clamp(0, 255).to(torch.uint8)
 
 
 def _divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:

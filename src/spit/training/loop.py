@@ -1,7 +1,7 @@
 """The loop: any :class:`~spit.training.task.Task` over any :class:`~spit.training.batches.Batches`.
 
     batches = Batches(Photos(folders, side=256), batch=512, seed=0, device=team.device, resident=True)
-    outcome = fit(task, batches, Path("runs/mine"), team, sizes=[224], augment=AugmentConfig(),
+    outcome = fit(task, batches, Path("runs/mine"), team, size=224, augment=AugmentConfig(),
                   optimization=Optimization(epochs=30, lr=1e-3), run=RunRecipe(checkpoint=500))
 
 A step is a function of (seed, step) and of the weights before it: photos, augmentation and dropout are seeded
@@ -14,7 +14,7 @@ and a step whose gradients are no numbers is left out by the optimizer itself.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +71,7 @@ class _Run:
     state: State
     batches: Batches
     team: Team
-    sizes: Sequence[int]
+    size: int
     augment: AugmentConfig
     optimization: Optimization
     options: RunRecipe
@@ -88,7 +88,7 @@ class _Run:
         self.meter = Meter(self.team)
 
 
-def fit(task: Task, batches: Batches, folder: Path, team: Team, *, sizes: Sequence[int],
+def fit(task: Task, batches: Batches, folder: Path, team: Team, *, size: int,
         augment: AugmentConfig, optimization: Optimization, run: RunRecipe, about: Mapping[str, Any] | None = None,
         listener: Listener | None = None) -> Outcome:
     """Train a task to its end, from wherever an earlier process left it.
@@ -96,7 +96,7 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, *, sizes: Sequen
     Args:
         folder: of the run: checkpoints, ``metrics.jsonl``, and at the end the model.
         team: the processes; one folder serves them all, and only the first one touches it.
-        sizes: sides of the square that the network sees; steps take turns.
+        size: side of the square that the network sees.
         about: written into every checkpoint, as JSON.
         listener: is told how it goes.
 
@@ -128,7 +128,7 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, *, sizes: Sequen
     warmup = round(optimization.warmup * len(batches.photos) / batches.batch)
     schedule = Schedule(optimization.warmup_lr, optimization.lr, optimization.min_lr, min(warmup, total), total)
     journal = Journal(folder if team.first else None, first, listener)
-    state_of_run = _Run(task, team.wrap(module), state, batches, team, sizes, augment, optimization, run, schedule,
+    state_of_run = _Run(task, team.wrap(module), state, batches, team, size, augment, optimization, run, schedule,
                         checkpoints, journal, listener, about)
     try:
         if first < total:
@@ -177,8 +177,7 @@ def _step(run: _Run, step: int, load: Load) -> None:
         rows = part(slice(0, len(load.draw)), number, passes)
         images = rows.stop - rows.start
         drawn = load.draw[rows]
-        pixels = apply(load.photos[rows], load.aspects[rows], drawn, run.sizes[step % len(run.sizes)],
-                       compiled=run.optimization.compile)
+        pixels = apply(load.photos[rows], load.aspects[rows], drawn, run.size, compiled=run.optimization.compile)
         batch = Batch(pixels, load.labels[rows], drawn, step)
         with _unsynced(run.network) if number < passes - 1 else nullcontext():
             with torch.autocast(run.team.device.type, torch.bfloat16, enabled=bf16):

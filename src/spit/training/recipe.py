@@ -43,7 +43,6 @@ class DataRecipe:
         train, validation: folders with a sub-folder for each class, or WebDataset shards.
         side: photos are kept as squares of this side, and cropped out of these.
         size: side of the square that the model sees.
-        sizes: sides that steps take turns with instead, so that the model knows them all; size stays validation's.
         workers: processes that decode.
         resident: decode once, into memory of the device.
         kept: with resident, a folder where what was decoded is kept for the next run; "" for none.
@@ -53,21 +52,13 @@ class DataRecipe:
     validation: tuple[str, ...] = ()
     side: int = 288
     size: int = 256
-    sizes: tuple[int, ...] = ()
     workers: int = 2
     resident: bool = False
     kept: str = ""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "side", "size")
-        if min(self.sizes, default=1) < 1:
-            raise ValueError(f"expected sizes of at least 1, got {list(self.sizes)}")
         _at_least(self, 0, "workers")
-
-    @property
-    def turns(self) -> tuple[int, ...]:
-        """The sides that steps take turns with."""
-        return self.sizes or (self.size,)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ class ParentRecipe:
         options: of that tokenizer, as a table ``[parent.options]``, over those of :data:`NEAR_PATCHES`.
         gradients: whether the student's φ adds gradient histograms.
         fill: what the student's colour patches have where other regions are: image, mean or zero.
-        size: side that the parent sees a crop at, such as the one that it was trained at; 0 for the student's.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
         start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
             tokenizer, features, token budget and drop path stay as they are.
@@ -52,7 +51,6 @@ class ParentRecipe:
     options: Mapping[str, Any] = field(default_factory=dict)
     gradients: bool = True
     fill: str = "image"
-    size: int = 0
     second: str = ""
     start: str = ""
 
@@ -119,9 +117,9 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     def measure(student: SpitModel, team: Team) -> Mapping[str, float]:
         return {} if validation is None else validation(lambda images: student(images).to(torch.float32), team)
 
-    task = Distillation(student, parent, recipe.distill, second, measure, optimization.compile, recipe.parent.size)
-    outcome = fit(task, batches, folder, team, sizes=data.turns, augment=recipe.augment,
-                  optimization=optimization, run=recipe.run, listener=listener, about={"recipe": recipe.to_dict()})
+    task = Distillation(student, parent, recipe.distill, second, measure, optimization.compile)
+    outcome = fit(task, batches, folder, team, size=data.size, augment=recipe.augment, optimization=optimization,
+                  run=recipe.run, listener=listener, about={"recipe": recipe.to_dict()})
     if not team.first:
         return {}
     name = f"retrofit of {Path(recipe.parent.weights).name}"
@@ -140,14 +138,12 @@ def _refuse(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel,
         TrainingError: parent, student, teacher and size of the images do not fit each other.
     """
     patch, wanted = patch_side(parent), parent.config
-    name = "parent.size" if recipe.parent.size else "data.sizes" if recipe.data.sizes else "data.size"
-    sizes = (recipe.parent.size,) if recipe.parent.size else recipe.data.turns
+    size = recipe.data.size
     if wanted.num_classes == 0:
         raise TrainingError(f"expected a parent with a classification head, got {recipe.parent.weights} without one")
-    if any(size % patch for size in sizes):
-        got, better = (",".join(map(str, some)) for some in (sizes, [max(x // patch, 1) * patch for x in sizes]))
-        raise TrainingError(f"expected {name} in multiples of the parent's patches of {patch}, got {got}; "
-                            f"--set {name}={better if len(sizes) == 1 else f'[{better}]'}")
+    if size % patch:
+        raise TrainingError(f"expected data.size to be a multiple of the parent's patches of {patch}, got {size}; "
+                            f"--set data.size={max(size // patch, 1) * patch}")
     if (student.config.width, student.config.num_classes) != (wanted.width, wanted.num_classes):
         raise TrainingError(f"expected parent.start of the parent's width {wanted.width} and {wanted.num_classes} "
                             f"classes, got width {student.config.width} and {student.config.num_classes} classes")

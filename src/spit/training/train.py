@@ -96,9 +96,9 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
                       Path(data.kept) if data.kept else None)
     held_out = Validation(Centres(validation, data.size), team, min(optimization.batch, 256), data.workers,
                           data.resident) if validation is not None else None
-    outcome = fit(Classification(model, optimization.smoothing, held_out), batches, folder, team,
-                  sizes=data.turns, augment=recipe.augment, optimization=optimization, run=recipe.run,
-                  listener=listener, about={"recipe": recipe.to_dict()})
+    outcome = fit(Classification(model, optimization.smoothing, held_out), batches, folder, team, size=data.size,
+                  augment=recipe.augment, optimization=optimization, run=recipe.run, listener=listener,
+                  about={"recipe": recipe.to_dict()})
     if not team.first:
         return {}
     result = {**asdict(outcome), "name": recipe.model.name, "model": str(outcome.model),
