@@ -320,11 +320,36 @@ def test_what_the_loop_asks_for(parent: SpitModel) -> None:
     assert Distillation(student, parent, DistillConfig()).validate(alone) == {}
 
 
+def test_a_share_of_the_beginning_is_kept(parent: SpitModel) -> None:
+    """A quarter of the way back, in what is validated and saved; what trains is left as it is."""
+    student = student_of(parent, "superpixel", OPTIONS)
+    begun = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+    with torch.no_grad():
+        for parameter in student.parameters():
+            parameter += 1.0
+    seen: list[SpitModel] = []
+    task = Distillation(student, parent, DistillConfig(keep=0.25),
+                        validate=lambda model, team: seen.append(model) or {})
+    task.validate(Team(0, 1, torch.device("cpu")))
+    for model in (*seen, task.product()):
+        torch.testing.assert_close(model.state_dict(), {name: tensor + 0.75 for name, tensor in begun.items()})
+    assert task.module is student
+    assert len(seen) == 1
+    torch.testing.assert_close(student.state_dict(), {name: tensor + 1.0 for name, tensor in begun.items()})
+
+
+def test_a_share_of_another_beginning(parent: SpitModel) -> None:
+    other = SpitModel(student_of(parent, "superpixel", OPTIONS).config.replace(position_bins=8))
+    with pytest.raises(WeightsError, match=r"distill\.keep"):
+        Distillation(other, parent, DistillConfig(keep=0.25))
+
+
 @pytest.mark.parametrize(("changes", "words"), [
     ({"logits": -1.0}, "expected logits of 0 or more, got -1.0"),
     ({"tokens": float("nan")}, "expected tokens of 0 or more, got nan"),
     ({"temperature": 0.0}, "expected temperature above 0, got 0.0"),
     ({"embedder_rate": -2.0}, "expected embedder_rate above 0, got -2.0"),
+    ({"keep": 1.5}, "expected keep of 1 at the most, got 1.5"),
 ])
 def test_wrong_configs(changes: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -10,6 +10,7 @@ import torch
 from spit.errors import WeightsError
 from spit.model import SpitModel
 from spit.training.augment import AugmentConfig
+from spit.training.distill import student_of
 from spit.training.distributed import Team
 from spit.training.errors import TrainingError
 from spit.training.journal import read_metrics
@@ -86,6 +87,15 @@ def test_a_start(run: Run, parent: Path, tmp_path: Path) -> None:
     assert all(torch.equal(tensor, first.state_dict()[name]) for name, tensor in again.state_dict().items())
     fresh = load_parent(str(parent)).state_dict()["backbone.blocks.0.attention.qkv.weight"]
     assert not torch.equal(first.state_dict()["backbone.blocks.0.attention.qkv.weight"], fresh)
+
+
+def test_what_is_kept(run: Run, parent: Path) -> None:
+    """Kept wholly, a run saves the student that it began with; by half, what lies in the middle."""
+    begun = student_of(load_parent(str(parent)), "superpixel", {"compactness": 0.8, "self_loop": "none", "levels": 2})
+    kept = {share: load(run(f"{share}", f"distill.keep={share}")["model"]).state_dict() for share in (0.0, 0.5, 1.0)}
+    torch.testing.assert_close(kept[1.0], begun.state_dict())
+    torch.testing.assert_close(kept[0.5], {name: (kept[0.0][name] + kept[1.0][name]) / 2 for name in kept[0.0]})
+    assert not torch.equal(kept[0.0]["head.linear.weight"], kept[1.0]["head.linear.weight"])
 
 
 def test_a_parent_that_spit_saved(run: Run, parent: Path, tmp_path: Path) -> None:

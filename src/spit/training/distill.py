@@ -5,6 +5,7 @@ position embedding resampled to the student's bins; then it learns the parent's 
 crops, from logits, class token and, block by block and region by region, patch tokens.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from spit.tokenizers import PatchTokenizer
 from spit.tokens import Tokens
 from spit.training.fused import fused
 from spit.training.task import Batch, Group, decay_groups
+from spit.weights import check_tensors
 
 if TYPE_CHECKING:
     from spit.training.distributed import Team
@@ -47,6 +49,8 @@ class DistillConfig:
             right, such as one that learnt from smoothed labels.
         temperature: of all logits.
         embedder_rate: γ's learning rate, times the others'.
+        keep: share of the weights that the student began with, as :func:`student_of` makes it, in those that are
+            validated and saved; the rest is what was learnt.
     """
 
     logits: float = 1.0
@@ -56,12 +60,15 @@ class DistillConfig:
     second_temperature: float = 1.0
     temperature: float = 1.0
     embedder_rate: float = 4.0
+    keep: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             positive = name in ("temperature", "second_temperature", "embedder_rate")
             if not value >= 0 or (value == 0 and positive):
                 raise ValueError(f"expected {name} {'above 0' if positive else 'of 0 or more'}, got {value}")
+        if self.keep > 1:
+            raise ValueError(f"expected keep of 1 at the most, got {self.keep}")
 
 
 def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gradients: bool = True,
@@ -133,6 +140,7 @@ class Distillation:
         self.parent.requires_grad_(False)
         self._validate = validate
         self.compiled = compiled
+        self.beginning = _beginning(parent, student) if config.keep > 0 else {}
 
     def groups(self) -> Sequence[Group]:
         named = dict(self.student.named_parameters())
@@ -166,10 +174,28 @@ class Distillation:
         return total, {**{name: part.detach() for name, part in parts.items()}, "agreement": agreement}
 
     def validate(self, team: "Team") -> Mapping[str, float]:
-        return {} if self._validate is None else self._validate(self.student, team)
+        return {} if self._validate is None else self._validate(self.product(), team)
 
     def product(self) -> SpitModel:
-        return self.student
+        if not self.beginning:
+            return self.student
+        product = copy.deepcopy(self.student)
+        product.load_state_dict({name: torch.lerp(learnt, self.beginning[name].to(learnt), self.config.keep)
+                                 for name, learnt in self.student.state_dict().items()})
+        return product
+
+
+def _beginning(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
+    """The weights of such a student before it learnt anything.
+
+    Raises:
+        WeightsError: it has others than :func:`student_of` gives.
+    """
+    config = student.config
+    weights = student_of(parent, config.tokenizer, config.tokenizer_options, config.gradients, config.token_budget,
+                         config.drop_path, config.fill).state_dict()
+    check_tensors("a student with distill.keep", weights, student.state_dict())
+    return weights
 
 
 def _divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:

@@ -148,7 +148,7 @@ def _refuse(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel,
         raise TrainingError(f"expected parent.start of the parent's width {wanted.width} and {wanted.num_classes} "
                             f"classes, got width {student.config.width} and {student.config.num_classes} classes")
     if second is not None:
-        with torch.no_grad():
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):  # the first batch compiles it, under autocast
             device = parent.embedder.class_token.device
             classes = second(torch.zeros(1, 3, patch, patch, dtype=torch.uint8, device=device)).shape[1]
         if classes != wanted.num_classes:
