@@ -4,9 +4,12 @@
 
 All runs see the same photos for as many samples; accuracy is top-1 of the averaged weights on the
 validation photos, none of which is trained on, before and after. Runs are short, so differences are what counts.
+``--start MODEL --samples 0 --variant base "keep 0.1" "keep 0.2"`` measures what a share of the beginning is worth to a
+model that is there already.
 """
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +36,7 @@ BASE = {
     "scale": 0.35, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
     "tokenizer": "superpixel", "options": NEAR_PATCHES["superpixel"], "fill": "image",
-    "second": "",
+    "second": "", "keep": 0.0,
 }
 VARIANTS = {
     "base": {},
@@ -69,6 +72,7 @@ VARIANTS = {
     "not compact, filled with 0": {"options": {}, "fill": "zero"},
     "voronoi": {"tokenizer": "voronoi", "options": {}},
     "voronoi, filled with the mean": {"tokenizer": "voronoi", "options": {}, "fill": "mean"},
+    **{f"keep {share}": {"keep": share} for share in (0.1, 0.15, 0.2, 0.3)},
 }
 
 
@@ -94,7 +98,7 @@ def main() -> None:
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
     if args.parts:
         parts(args, batches, device, 1024 if device.type == "cuda" else 8)
-    print(f"\n{'variant':26s} {'before':>6s} {'top-1':>6s} {'top-5':>6s} {'loss':>6s} {'seconds':>8s}", flush=True)
+    print(f"\n{'variant':26s} top-1, top-5 and loss before; after; seconds", flush=True)
     for name in args.variant:
         run(name, {**BASE, **VARIANTS[name]}, args, batches, validation, team)
 
@@ -102,9 +106,9 @@ def main() -> None:
 def run(name: str, options: dict, args, batches: Batches, validation: Validation, team: Team) -> None:
     task = make_task(args, options, team.device, validation)
     task.student.eval()
-    before = task.validate(team)["top1"]
+    before = columns(task.validate(team))
     if not args.samples:
-        print(f"{name:26s} {before:6.3f}", flush=True)
+        print(f"{name:26s} {before}", flush=True)
         return
     batches.batch = options["batch"]
     epochs = args.samples / len(batches.photos)
@@ -114,9 +118,11 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
     with tempfile.TemporaryDirectory() as folder:
         outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options),
                       optimization=optimization, run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
-    figures = outcome.figures
-    print(f"{name:26s} {before:6.3f} {figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f} "
-          f"{outcome.seconds:8.1f}", flush=True)
+    print(f"{name:26s} {before} {columns(outcome.figures)} {outcome.seconds:8.1f}", flush=True)
+
+
+def columns(figures: Mapping[str, float]) -> str:
+    return f"{figures['top1']:6.3f} {figures['top5']:6.3f} {figures['loss']:6.3f}"
 
 
 def augment(options: dict) -> AugmentConfig:
@@ -135,7 +141,7 @@ def make_task(args, options: dict, device: torch.device, validation: Validation 
         student.compile()
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
-                           embedder_rate=options["embedder_rate"])
+                           embedder_rate=options["embedder_rate"], keep=options["keep"])
     return Distillation(student, teacher, config, second,
                         validation and (lambda model, team: validation(lambda x: model(x).float(), team)),
                         compiled=device.type == "cuda")

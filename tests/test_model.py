@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -328,6 +331,19 @@ class TestCompile:
         assert counter.frame_count == 1
         for name, expected in gradients[0].items():
             torch.testing.assert_close(gradients[1][name], expected, atol=1e-4, rtol=1e-4, msg=name)
+
+    @pytest.mark.parametrize("make", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+    def test_a_copy_runs_its_own_weights(self, counter, make):
+        """And none of those of the model that was compiled."""
+        model = tiny()
+        before = model(batch())
+        model.compile(backend=counter)
+        other = make(model)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+        assert torch.equal(other(batch()), before)
+        assert torch.equal(model(batch()), torch.zeros_like(before))
 
     def test_with_tokenizer_gives_a_model_that_is_not_compiled(self, counter):
         model = tiny()

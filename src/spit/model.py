@@ -130,7 +130,8 @@ class SpitModel(nn.Module):
         product each, with nothing to fuse.
 
         The ragged number of tokens is dynamic, so that batches do not compile again. Recording still
-        leaves the logits as they are; what is recorded comes from a second, plain pass.
+        leaves the logits as they are; what is recorded comes from a second, plain pass. A copy of the model
+        is not compiled.
 
         Args:
             options: of :func:`torch.compile`.
@@ -162,11 +163,7 @@ class SpitModel(nn.Module):
             raise TypeError(f"options go with the name of a tokenizer, got {', '.join(options)} beside {tokenizer!r}; "
                             "make that one with its options")
         shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
-        compiled, self.backbone.compiled = self.backbone.compiled, None
-        try:
-            model = copy.deepcopy(self, dict(shared))
-        finally:
-            self.backbone.compiled = compiled
+        model = copy.deepcopy(self, dict(shared))
         model.tokenizer = tokenizer
         if isinstance(tokenizer, Tokenizer):
             name, options = tokenizer.name, tokenizer.config()

@@ -1,7 +1,7 @@
 """f: a stack of attention blocks and the final norm."""
 
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,10 @@ class Transformer(nn.Module):
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its inside
         self.compiled: Callable[[Tensor, Spans, Recorder | None], Tensor] | None = None
         self.apply(initialize)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, which are not compiled: compiled code runs the very weights it was made of."""
+        return {**super().__getstate__(), "compiled": None}  # type: ignore[no-untyped-call]
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
         """Run the blocks.
