@@ -349,7 +349,7 @@ def test_a_share_of_another_beginning(parent: SpitModel) -> None:
     ({"tokens": float("nan")}, "expected tokens of 0 or more, got nan"),
     ({"temperature": 0.0}, "expected temperature above 0, got 0.0"),
     ({"embedder_rate": -2.0}, "expected embedder_rate above 0, got -2.0"),
-    ({"keep": 1.5}, "expected keep of 1 at the most, got 1.5"),
+    ({"keep": 1.0}, "expected keep below 1, got 1.0"),
 ])
 def test_wrong_configs(changes: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):

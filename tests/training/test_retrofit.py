@@ -89,13 +89,32 @@ def test_a_start(run: Run, parent: Path, tmp_path: Path) -> None:
     assert not torch.equal(first.state_dict()["backbone.blocks.0.attention.qkv.weight"], fresh)
 
 
+@pytest.mark.parametrize(("change", "words"), [
+    ("parent.tokenizer=voronoi", "parent.tokenizer voronoi, got superpixel in .*; --set parent.tokenizer=superpixel"),
+    ("parent.fill=zero", "parent.fill zero, got image in .*; --set parent.fill=image"),
+    ("parent.gradients=false", "parent.gradients False, got True in"),
+    ("parent.options.levels=3", r"parent.options.levels 3, got 2 in .*; --set parent\.options\.levels=2"),
+    ("parent.options.nonsense=3", "parent.options.nonsense 3, got None in"),
+])
+def test_a_start_is_what_the_recipe_says(run: Run, tmp_path: Path, change: str, words: str) -> None:
+    run("a", "optimization.epochs=0.4")
+    with pytest.raises(TrainingError, match=f"expected parent.start with {words}"):
+        run("b", f"parent.start={tmp_path / 'a/model'}", change)
+
+
+def test_a_start_learns_as_the_recipe_says(run: Run, tmp_path: Path) -> None:
+    run("a", "optimization.epochs=0.4")
+    told = ("optimization.token_budget=9", "optimization.drop_path=0.1", "parent.options.self_loop=none")
+    config = load(run("b", f"parent.start={tmp_path / 'a/model'}", *told)["model"]).config
+    assert (config.token_budget, config.drop_path) == (9, 0.1)
+
+
 def test_what_is_kept(run: Run, parent: Path) -> None:
-    """Kept wholly, a run saves the student that it began with; by half, what lies in the middle."""
+    """By half, a run saves what lies in the middle of an untrained student and what was learnt."""
     begun = student_of(load_parent(str(parent)), "superpixel", {"compactness": 0.8, "self_loop": "none", "levels": 2})
-    kept = {share: load(run(f"{share}", f"distill.keep={share}")["model"]).state_dict() for share in (0.0, 0.5, 1.0)}
-    torch.testing.assert_close(kept[1.0], begun.state_dict())
-    torch.testing.assert_close(kept[0.5], {name: (kept[0.0][name] + kept[1.0][name]) / 2 for name in kept[0.0]})
-    assert not torch.equal(kept[0.0]["head.linear.weight"], kept[1.0]["head.linear.weight"])
+    learnt, kept = (load(run(f"{share}", f"distill.keep={share}")["model"]).state_dict() for share in (0.0, 0.5))
+    torch.testing.assert_close(kept, {name: (learnt[name] + tensor) / 2 for name, tensor in begun.state_dict().items()})
+    assert not torch.equal(learnt["head.linear.weight"], kept["head.linear.weight"])
 
 
 def test_a_parent_that_spit_saved(run: Run, parent: Path, tmp_path: Path) -> None:
@@ -115,16 +134,18 @@ def test_what_does_not_fit(run: Run, photos: Path, parent: Path, tmp_path: Path)
     with pytest.raises(TrainingError, match=r"multiple of the parent's patches of 8, got 36; --set data.size=32"):
         run("c", "data.size=36")
     safetensors.torch.save_file(vit(width=64, classes=3), tmp_path / "three.safetensors")
+    other = load_parent(str(tmp_path / "three.safetensors"))
     with pytest.raises(TrainingError, match=r"a second teacher of the parent's 2 classes, got 3 from .*three"):
         run("d", f"parent.second={tmp_path / 'three.safetensors'}")
     with pytest.raises(TrainingError, match="got width 64 and 3 classes"):
-        run("e", f"parent.start={save(load_parent(str(tmp_path / 'three.safetensors')), tmp_path / 'three')}")
+        run("e", f"parent.start={save(student_of(other, 'superpixel', {'levels': 2}), tmp_path / 'three')}")
     for name in ("coarse", "fine", "third"):
         (tmp_path / "more" / name).mkdir(parents=True)
         shutil.copy(photos / "fine/0.png", tmp_path / "more" / name)
     with pytest.raises(TrainingError, match="parent's 2 classes, a sub-folder each, got 3 classes"):
         run("f", f"data.validation={tmp_path / 'more'}")
-    superpixels = SpitModel(load_parent(str(parent)).config.replace(tokenizer="superpixel", tokenizer_options={}))
+    superpixels = SpitModel(load_parent(str(parent)).config.replace(
+        tokenizer="superpixel", tokenizer_options={"levels": 2}, gradients=True, fill="image"))
     save(superpixels, tmp_path / "superpixels")
     for changes in ((), (f"parent.start={tmp_path / 'superpixels'}",)):
         with pytest.raises(WeightsError, match="expected a parent with square patches"):

@@ -49,8 +49,8 @@ class DistillConfig:
             right, such as one that learnt from smoothed labels.
         temperature: of all logits.
         embedder_rate: γ's learning rate, times the others'.
-        keep: share of the weights that the student began with, as :func:`student_of` makes it, in those that are
-            validated and saved; the rest is what was learnt.
+        keep: share of an untrained student's weights, :func:`student_of`, in those that are validated and saved,
+            below 1; the rest is what was learnt.
     """
 
     logits: float = 1.0
@@ -67,8 +67,8 @@ class DistillConfig:
             positive = name in ("temperature", "second_temperature", "embedder_rate")
             if not value >= 0 or (value == 0 and positive):
                 raise ValueError(f"expected {name} {'above 0' if positive else 'of 0 or more'}, got {value}")
-        if self.keep > 1:
-            raise ValueError(f"expected keep of 1 at the most, got {self.keep}")
+        if self.keep >= 1:
+            raise ValueError(f"expected keep below 1, got {self.keep}")
 
 
 def student_of(parent: SpitModel, tokenizer: str, options: Mapping[str, Any], gradients: bool = True,

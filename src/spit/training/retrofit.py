@@ -11,6 +11,7 @@ from torch import Tensor
 from spit.data.photos import Centres, Photos
 from spit.interop import from_timm
 from spit.model import SpitModel
+from spit.tokenizers import create_tokenizer
 from spit.training import folder as folders
 from spit.training.augment import AugmentConfig
 from spit.training.batches import Batches
@@ -25,6 +26,7 @@ from spit.training.teachers import load_teacher
 from spit.training.validate import Validation
 from spit.weights import is_saved_model
 from spit.weights import load as load_model
+from spit.weights import read as read_model
 
 NEAR_PATCHES: Mapping[str, Mapping[str, Any]] = {"superpixel": {"compactness": 0.8, "self_loop": "none"}}
 """By tokenizer, options that make its regions rounder and more equal in size, so that a patch ViT takes them for
@@ -42,8 +44,8 @@ class ParentRecipe:
         gradients: whether the student's φ adds gradient histograms.
         fill: what the student's colour patches have where other regions are: image, mean or zero.
         second: another teacher, see :func:`spit.training.teachers.load_teacher`; "" for none.
-        start: a student to go on with, a folder that spit saved, instead of one made from the parent; its
-            tokenizer, features, token budget and drop path stay as they are.
+        start: a student to go on with, a folder that spit saved, instead of one made from the parent. It has the
+            tokenizer, gradients and fill that are told here, and learns with the recipe's token budget and drop path.
     """
 
     weights: str = ""
@@ -87,12 +89,9 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
         raise TrainingError("expected photos to learn from, got none; give --images FOLDER")
     photos = Photos(data.train, data.side)
     parent = load_parent(recipe.parent.weights)
-    if recipe.parent.start:
-        student = load_model(recipe.parent.start)
-    else:
-        options = {**NEAR_PATCHES.get(recipe.parent.tokenizer, {}), **recipe.parent.options}
-        student = student_of(parent, recipe.parent.tokenizer, options, recipe.parent.gradients,
-                             optimization.token_budget or None, optimization.drop_path, recipe.parent.fill)
+    student = (_start(recipe) if recipe.parent.start else student_of(
+        parent, recipe.parent.tokenizer, {**NEAR_PATCHES.get(recipe.parent.tokenizer, {}), **recipe.parent.options},
+        recipe.parent.gradients, optimization.token_budget or None, optimization.drop_path, recipe.parent.fill))
     student.config = student.config.replace(image_size=data.size)
     second: Callable[[Tensor], Tensor] | None = (
         load_teacher(recipe.parent.second, team.device, optimization.compile) if recipe.parent.second else None)
@@ -109,8 +108,9 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
                                 f"sub-folder each, got {len(held_out.classes)} classes")
         validation = Validation(Centres(held_out, data.size), team, min(optimization.batch, 256), data.workers,
                                 data.resident)
+    keep = f", {recipe.distill.keep:.0%} of the beginning kept" if recipe.distill.keep else ""
     listener.say(f"{student.config.tokenizer} tokens for {recipe.parent.weights}, {len(photos):,} photos, on "
-                 f"{team.size} × {team.device.type}")
+                 f"{team.size} × {team.device.type}{keep}")
     batches = Batches(photos, optimization.batch, recipe.run.seed, team.device, data.workers, data.resident,
                       Path(data.kept) if data.kept else None)
 
@@ -127,6 +127,26 @@ def retrofit(recipe: RetrofitRecipe, folder: Path, team: Team, listener: Listene
     write_report(folder, recipe.to_dict(), result, listener.say)
     folders.write_result(folder, result)
     return result
+
+
+def _start(recipe: RetrofitRecipe) -> SpitModel:
+    """The student to go on with.
+
+    Raises:
+        TrainingError: it is another than the recipe says.
+    """
+    said, saved = recipe.parent, read_model(recipe.parent.start)
+    student = saved.build(saved.config.replace(token_budget=recipe.optimization.token_budget or None,
+                                               drop_path=recipe.optimization.drop_path))
+    options = create_tokenizer(student.config.tokenizer, **student.config.tokenizer_options).config()
+    has = {**student.config.to_dict(), **{f"options.{key}": value for key, value in options.items()}}
+    wanted = {"tokenizer": said.tokenizer, "gradients": said.gradients, "fill": said.fill,
+              **{f"options.{key}": value for key, value in said.options.items()}}
+    for key, value in wanted.items():
+        if has.get(key) != value:
+            raise TrainingError(f"expected parent.start with parent.{key} {value}, got {has.get(key)} in {said.start}; "
+                                f"--set parent.{key}={has.get(key)}")
+    return student
 
 
 def _refuse(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel,
