@@ -144,8 +144,8 @@ def _start(recipe: RetrofitRecipe) -> SpitModel:
               **{f"options.{key}": value for key, value in said.options.items()}}
     for key, value in wanted.items():
         if has.get(key) != value:
-            raise TrainingError(f"expected parent.start with parent.{key} {value}, got {has.get(key)} in {said.start}; "
-                                f"--set parent.{key}={has.get(key)}")
+            raise TrainingError(f"expected parent.start with parent.{key} {value}, got {has.get(key, 'none')} in "
+                                f"{said.start}; set parent.{key} to that, or leave parent.start out")
     return student
 
 
