@@ -90,7 +90,7 @@ def test_a_start(run: Run, parent: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ("parent.tokenizer=voronoi", "parent.tokenizer voronoi, got superpixel in .*a/model; set parent.tokenizer to that, or leave parent.start"),
+    ("parent.tokenizer=voronoi", "parent.tokenizer voronoi, got superpixel in .*a/model; set parent.tokenizer to that"),
     ("parent.fill=zero", "parent.fill zero, got image in"),
     ("parent.gradients=false", "parent.gradients False, got True in"),
     ("parent.options.levels=3", "parent.options.levels 3, got 2 in"),
