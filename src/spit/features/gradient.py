@@ -10,15 +10,15 @@ def gradient_features(
 ) -> Tensor:
     """ξ^grad: mean over a region of a Gaussian kernel between its gradients and K × K directions (§2.3).
 
-    The formula is that of :func:`spit.kernels.reference.gradient_histogram`.
+    See :func:`spit.kernels.gradient_histogram` for the formula.
 
     Shape:
         images ``(B, C, H, W)`` uint8 or in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``,
         boxes ``(ΣN, 4)`` to ``(ΣN, K·K)``, ∇y first.
 
     Note:
-        Gradients come from the raw grey image, as in the published code, not from the normalised
-        one. No derivative flows back to the image: with the paper's narrow kernels the histogram is
-        nearly a count, whose slope says little; the colour features carry the derivative.
+        Gradients are those of the raw grey image, as in the published code, not of the normalised one.
+        No derivative flows back to the image: with the paper's narrow kernels the histogram is nearly a
+        count, whose slope carries little. The colour features carry the derivative.
     """
     return kernels.gradient_histogram(kernels.scharr(images.detach()), labels, offsets, bins, sigma, boxes)

@@ -10,7 +10,7 @@ def position_features(
 ) -> Tensor:
     """ξ^pos: mean over a region of a Gaussian kernel between its pixels and K × K places (§2.3).
 
-    The formula is that of :func:`spit.kernels.reference.position_histogram`.
+    See :func:`spit.kernels.position_histogram` for the formula.
 
     Shape:
         labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes ``(ΣN, 4)`` to ``(ΣN, K·K)``, y first.

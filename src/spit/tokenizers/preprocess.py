@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.features.color import contrast as contrast_curve
+from spit.contrast import contrast
 from spit.images import quantize
 from spit.kernels import SCALE
 from spit.kernels.reference.superpixels import exact_sqrt
@@ -57,7 +57,7 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
 def _contrast_table(channels: int, device: torch.device) -> Tensor:
     """The contrast curve of each channel at the 256 values it can meet."""
     values = torch.arange(256, dtype=torch.float64) / 255
-    return _fixed_point(contrast_curve(values.expand(1, channels, 1, 256))[0, :, 0], device)
+    return _fixed_point(contrast(values.expand(1, channels, 1, 256))[0, :, 0], device)
 
 
 @lru_cache(maxsize=8)
