@@ -2,17 +2,18 @@
 
 from spit.arrays import superpixels
 from spit.attribution import explain
+from spit.config import ModelConfig
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
 from spit.features import FeatureExtractor
 from spit.interop import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Hierarchy, Partition
-from spit.registry import create_model, list_models
+from spit.parts import register_backbone, register_features, register_tokenizer
+from spit.registry import create_model, list_models, load_model
 from spit.segmentation import Correspondence, Segmentation, correspond, segment
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 from spit.tokens import Tokens
-from spit.weights import load as load_model
 from spit.weights import save as save_model
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "Hierarchy",
     "ImageError",
     "MissingExtra",
+    "ModelConfig",
     "Output",
     "Partition",
     "PatchTokenizer",
@@ -42,6 +44,9 @@ __all__ = [
     "list_models",
     "load_image",
     "load_model",
+    "register_backbone",
+    "register_features",
+    "register_tokenizer",
     "save_model",
     "segment",
     "superpixels",

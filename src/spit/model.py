@@ -11,30 +11,27 @@ from torch import Tensor, nn
 from spit.backbone import Record, Recorder, Transformer
 from spit.config import ModelConfig
 from spit.embedder import Embedder, take_class_token
-from spit.features import FeatureExtractor
 from spit.heads import ClassHead
 from spit.images import ImageBlocks, Images, image_blocks
 from spit.partition import Partition
+from spit.parts import TOKENIZERS
 from spit.tokenizers import Tokenizer, create_tokenizer
 from spit.tokens import Tokens
-
-__all__ = ["ModelConfig", "Output", "SpitModel", "choose_tokens"]
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a model says of a batch when ``record`` is given.
+    """What a forward pass computed; a model returns it when ``record`` is given.
 
     Attributes:
-        logits: h's answer.
+        logits: the output of h.
         class_token: the class token as it leaves f, after the final norm.
-        tokens: the other tokens as they leave f; row v belongs to region v, so that
-            ``partition.paint(tokens.values)`` is a dense feature map.
-        partition: τ's answer.
-        kept: in training, the regions that the token budget kept, which ``tokens`` then are; None
-            where nothing was dropped by rule (always in evaluation).
-        attention: layer to one map an image, the class token in row and column 0.
-        features: layer to its tokens, the class token first in every image, before the final norm.
+        tokens: the other tokens as they leave f. Row v belongs to region v: ``partition.paint(tokens.values)`` is a
+            dense feature map.
+        partition: the output of τ.
+        kept: in training, the regions that the token budget kept, which are those of ``tokens``; else None.
+        attention: the maps of each recorded layer, one an image, the class token in row and column 0.
+        features: the tokens that leave each recorded layer, before the final norm, the class token first.
 
     Shape:
         logits ``(B, num_classes)``, class_token ``(B, D)``, tokens ``(ΣN, D)``, kept ``(ΣN,)`` bool,
@@ -57,35 +54,35 @@ class Output:
 
 
 class SpitModel(nn.Module):
-    """``Φ = h ∘ f ∘ γ ∘ φ ∘ τ``, with τ to choose.
+    """``Φ = h ∘ f ∘ γ ∘ φ ∘ τ``, with each part to choose.
 
     Args:
         config: what to build.
 
     Shape:
-        images ``(B, C, H, W)``, or a list of ``(C, H, W)`` of different sizes, uint8 or floats in
-        [0, 1]; logits ``(B, num_classes)``.
+        images ``(B, C, H, W)``, or a list of ``(C, H, W)`` of different sizes, uint8 or floats in [0, 1]; logits
+        ``(B, num_classes)``.
+
+    Example:
+        >>> import spit, torch
+        >>> model = spit.create_model("spit_tiny_16", num_classes=10)
+        >>> model([torch.rand(3, 64, 64), torch.rand(3, 48, 80)]).shape
+        torch.Size([2, 10])
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         self.tokenizer: Callable[[Images], Partition] = create_tokenizer(config.tokenizer, **config.tokenizer_options)
-        self.extractor = FeatureExtractor(
-            channels=config.channels,
-            resolution=config.resolution,
-            position_bins=config.position_bins,
-            position_sigma=config.position_sigma,
-            gradients=config.gradients,
-            gradient_bins=config.gradient_bins,
-            gradient_sigma=config.gradient_sigma,
-            normalization=config.normalization,
-            fill=config.fill,
-        )
-        self.embedder = Embedder(self.extractor.width, config.width)
-        self.backbone = Transformer(config.width, config.depth, config.heads, config.mlp_ratio, config.qkv_bias,
-                                    config.layer_scale, config.drop_path)
+        self.extractor: Callable[[Images, Partition], Tokens] = config.create_extractor()
+        self.embedder = Embedder(self.extractor.width, config.width)  # type: ignore[attr-defined]
+        self.backbone: Transformer = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return self.embedder.class_token.device
 
     @overload
     def forward(self, images: Images, record: None = None) -> Tensor: ...
@@ -97,41 +94,44 @@ class SpitModel(nn.Module):
         """Classify images.
 
         Args:
-            images: never modified.
-            record: names among "attention" and "features" to keep of every layer, or a mapping from
-                names to layers, ``{"attention": (-1,)}``; the answer is then an :class:`Output`. The
-                logits are the same to the last bit. What is not asked for is not computed.
+            images: not modified.
+            record: names among "attention" and "features" to keep of every layer, or a mapping from names to layers,
+                ``{"attention": (-1,)}``; the model then returns an :class:`Output`. The logits stay the same to the
+                last bit.
 
         Raises:
-            TypeError, ValueError: images of a wrong type, shape, range, channel count or device, or a
-                record of names or layers that are not there.
+            TypeError, ValueError: images of a wrong type, shape, range, channel count or device, or a record of
+                unknown names or layers.
         """
         recorder = None if record is None else Recorder.of(record, self.config.depth)
-        blocks = self._check(images)
-        # τ and φ take blocks that are checked already; a callable of the user's gets what the user gave.
-        partition = self.tokenizer(blocks if isinstance(self.tokenizer, Tokenizer) else images)
-        features = self.extractor(blocks, partition)
+        partition, features = self.tokenize(images)
         kept = self._choose(features)
-        tokens = self.backbone(self.embedder(features if kept is None else features.select(kept)), recorder)
-        class_token, tokens = take_class_token(tokens)
-        logits: Tensor = self.head(class_token)
+        logits, class_token, tokens = self.run(features if kept is None else features.select(kept), recorder)
         if recorder is None:
             return logits
         return Output(logits, class_token, tokens, partition, kept, recorder.attention, recorder.features)
+
+    def tokenize(self, images: Images) -> tuple[Partition, Tokens]:
+        """τ and φ: the partition of the images, and the features of its regions."""
+        blocks = self._check(images)
+        # spit's tokenizers take checked blocks; another callable gets the images as the user gave them.
+        partition = self.tokenizer(blocks if isinstance(self.tokenizer, Tokenizer) else images)
+        return partition, self.extractor(blocks, partition)
+
+    def run(self, features: Tokens, recorder: Recorder | None = None) -> tuple[Tensor, Tensor, Tokens]:
+        """γ, f and h: logits ``(B, num_classes)``, class token ``(B, D)`` and the other tokens ``(ΣN, D)``."""
+        class_token, tokens = take_class_token(self.backbone(self.embedder(features), recorder))
+        return self.head(class_token), class_token, tokens
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
         return self.forward(images, record=()).class_token
 
     def compile(self, **options: Any) -> None:
-        """Compile the network in place.
+        """Compile f in place, which takes most of the time; τ and φ are kernels already.
 
-        What is compiled is f, where the time goes: τ and φ are kernels already, and γ and h are one matrix
-        product each, with nothing to fuse.
-
-        The ragged number of tokens is dynamic, so that batches do not compile again. Recording still
-        leaves the logits as they are; what is recorded comes from a second, plain pass. A copy of the model
-        is not compiled.
+        The number of tokens is dynamic, so batches do not recompile. Recording runs a second, plain pass, and leaves
+        the logits as they are. A copy of the model is not compiled.
 
         Args:
             options: of :func:`torch.compile`.
@@ -141,17 +141,23 @@ class SpitModel(nn.Module):
     def with_tokenizer(self, tokenizer: str | Callable[[Images], Partition], **options: Any) -> "SpitModel":
         """The same model with another τ.
 
-        The new model has the very same parameters, not copies: training one trains both. Modes
-        (train, eval) and hooks are its own, it is not compiled, and this model stays as it is.
+        The new model shares this one's parameters: training one trains both. It has its own mode (train, eval) and
+        hooks, and is not compiled.
 
         Args:
-            tokenizer: "patch", "voronoi" or "superpixel", made with their defaults (with the present
-                options where τ already is of that name), or any callable from images to a Partition.
+            tokenizer: a name ("patch", "voronoi", "superpixel", or a registered one), made with its defaults, or with
+                the present options if τ has that name already; or any callable from images to a Partition.
             options: of the tokenizer of that name, as in ``with_tokenizer("voronoi", cells=64)``.
 
         Raises:
-            TypeError: no name and no callable, or options beside a callable.
-            ValueError: an unknown name or option; the nearest known ones are named.
+            TypeError: neither a name nor a callable, or options beside a callable.
+            ValueError: an unknown name or option, with the nearest known one.
+
+        Example:
+            >>> import spit, torch
+            >>> model = spit.create_model("spit_tiny_16").with_tokenizer("patch")
+            >>> model(torch.rand(1, 3, 64, 64), record=()).partition.counts
+            tensor([16])
         """
         if isinstance(tokenizer, str):
             present = self.config.tokenizer_options if tokenizer == self.config.tokenizer else {}
@@ -162,15 +168,17 @@ class SpitModel(nn.Module):
         elif options:
             raise TypeError(f"options go with the name of a tokenizer, got {', '.join(options)} beside {tokenizer!r}; "
                             "make that one with its options")
-        shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
-        model = copy.deepcopy(self, dict(shared))
+        model = self.view()
         model.tokenizer = tokenizer
-        if isinstance(tokenizer, Tokenizer):
-            name, options = tokenizer.name, tokenizer.config()
-        else:
-            name, options = type(tokenizer).__name__, {}
-        model.config = self.config.replace(tokenizer=name, tokenizer_options=options)
+        model.config = self.config.replace(
+            tokenizer=TOKENIZERS.name_of(tokenizer) or type(tokenizer).__name__,
+            tokenizer_options=tokenizer.config() if isinstance(tokenizer, Tokenizer) else {})
         return model
+
+    def view(self) -> "SpitModel":
+        """A model with the same parameters, not copies, and its own mode and hooks; it is not compiled."""
+        shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
+        return copy.deepcopy(self, dict(shared))
 
     def _choose(self, features: Tokens) -> Tensor | None:
         if not self.training or self.config.token_budget is None:
@@ -178,21 +186,19 @@ class SpitModel(nn.Module):
         return choose_tokens(features, self.config.token_budget)
 
     def _check(self, images: Images) -> ImageBlocks:
-        device = self.embedder.class_token.device
         blocks = image_blocks(images)
         for block in blocks:
             if block.shape[1] != self.config.channels:
                 convert = "convert them"
                 if block.shape[1] == 1:
-                    count = self.config.channels
                     batch = isinstance(images, Tensor) and images.ndim == 4
-                    convert = (f"repeat the grey with images.expand(-1, {count}, -1, -1)" if batch else
-                               f"repeat the grey with image.expand({count}, -1, -1)")
+                    sizes = f"{'-1, ' if batch else ''}{self.config.channels}, -1, -1"
+                    convert = f"repeat the grey with {'images' if batch else 'image'}.expand({sizes})"
                 raise ValueError(
                     f"expected images of {self.config.channels} channels, got shape {tuple(block.shape)}; "
                     f"{convert}, or make a model with channels={block.shape[1]}")
-            if block.device != device:
-                raise ValueError(f"expected images on {device}, where the model is, got {block.device}; "
+            if block.device != self.device:
+                raise ValueError(f"expected images on {self.device}, where the model is, got {block.device}; "
                                  "move one of them with .to()")
         return blocks
 
@@ -200,9 +206,8 @@ class SpitModel(nn.Module):
 def choose_tokens(tokens: Tokens, budget: int) -> Tensor:
     """Token dropout to a budget (App. C): which tokens to keep.
 
-    An image with more than ``budget`` tokens keeps a uniformly random subset of exactly that many;
-    the others keep all. Random numbers come from torch's generator of the tokens' device; the host
-    waits for nothing.
+    An image with more than ``budget`` tokens keeps a uniformly random subset of that many. Random numbers come from
+    torch's generator of the tokens' device, without host synchronisation.
 
     Shape:
         tokens ``(ΣN, D)`` to ``(ΣN,)`` bool.

@@ -1,13 +1,22 @@
-"""The named models: {vit, rvit, spit}_{tiny, small, base, large}_16."""
+"""Models by name: ``architecture.tag``, as in timm.
+
+An architecture is ``{vit, rvit, spit}_{tiny, small, base, large}_16``. A tag says how it was trained. Its weights come
+with spit, in ``checkpoints/architecture.tag/``. The tag ``paper`` is the config of the paper, without weights. A name
+without a tag is its default tag: the one with weights, if there is one.
+"""
 
 import difflib
+from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
+
+import torch
 
 from spit import weights
 from spit.config import ModelConfig
 from spit.errors import WeightsError
+from spit.interop import from_timm
 from spit.model import SpitModel
 
 TOKENIZERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -21,81 +30,113 @@ SIZES = {  # width, depth, heads
     "base": (768, 12, 12),
     "large": (1024, 24, 16),
 }
-MODELS = {f"{family}_{size}_16": (family, size) for family in TOKENIZERS for size in SIZES}
+ARCHITECTURES = {f"{family}_{size}_16": (family, size) for family in TOKENIZERS for size in SIZES}
+PAPER = "paper"
+DEFAULT_TAGS = {"spit_tiny_16": "deit_retrofit", "rvit_tiny_16": "deit_retrofit"}
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
+SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in timm's names "
+           "(.safetensors, .pth)")
 
 
-class Overrides(TypedDict, total=False):
-    """The fields of :class:`~spit.config.ModelConfig` that a user may set beside the named ones."""
+def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
+    """The names that :func:`create_model` knows, family by family, small to large.
 
-    tokenizer_options: dict[str, Any]
-    channels: int
-    resolution: int
-    position_bins: int
-    position_sigma: float
-    gradient_bins: int
-    gradient_sigma: float
-    normalization: str
-    fill: str
-    mlp_ratio: float
-    qkv_bias: bool
-    layer_scale: float | None
-    drop_path: float
-    token_budget: int | None
+    Args:
+        pattern: a shell pattern, such as ``"spit_*"``.
+        pretrained: only models whose weights come with spit, as ``architecture.tag``.
 
-
-def list_models() -> list[str]:
-    """The names that :func:`create_model` knows, family by family, small to large."""
-    return list(MODELS)
+    Example:
+        >>> import spit
+        >>> spit.list_models("spit_*")
+        ['spit_tiny_16', 'spit_small_16', 'spit_base_16', 'spit_large_16']
+        >>> spit.list_models("spit_*", pretrained=True)
+        ['spit_tiny_16.deit_retrofit']
+    """
+    names = [f"{name}.{tag}" for name in ARCHITECTURES for tag in tags(name) if tag != PAPER] if pretrained else [
+        *ARCHITECTURES]
+    return [name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.partition(".")[0], pattern)]
 
 
-def model_config(name: str, gradients: bool = True) -> ModelConfig:
-    """The config of a named model, as published.
+def tags(architecture: str) -> list[str]:
+    """The tags of an architecture, the default first."""
+    trained = sorted(path.name.partition(".")[2] for path in CHECKPOINTS.glob(f"{architecture}.*"))
+    default = DEFAULT_TAGS.get(architecture, PAPER)
+    return [default, *(tag for tag in (*trained, PAPER) if tag != default)]
 
-    Queries, keys and values have no bias, LayerScale begins at 1e-5, and the histograms' kernels
+
+def checkpoint_folder(name: str) -> Path | None:
+    """The folder with the weights of ``architecture[.tag]``; None if no weights come with spit.
+
+    Raises:
+        ValueError: an unknown architecture or tag; the nearest ones are named.
+    """
+    architecture, dot, tag = str(name).partition(".")
+    if architecture not in ARCHITECTURES:
+        near = difflib.get_close_matches(architecture, ARCHITECTURES, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(near)}?" if near else "spit.list_models() returns all names"
+        raise ValueError(f"unknown model {name!r}; {hint}")
+    known = tags(architecture)
+    if dot and tag not in known:
+        raise ValueError(f"unknown tag {tag!r} of {architecture}; it has {', '.join(known)}")
+    tag = tag if dot else known[0]
+    return None if tag == PAPER else CHECKPOINTS / f"{architecture}.{tag}"
+
+
+def model_config(name: str, gradients: bool | None = None) -> ModelConfig:
+    """The config of ``architecture[.tag]``, the same with and without its weights.
+
+    The paper's: queries, keys and values have no bias, LayerScale begins at 1e-5, and the kernels of the histograms
     have σ = 0.025, or 0.05 for base models with gradients.
 
     Raises:
         ValueError: an unknown name; the nearest ones are named.
     """
-    if name not in MODELS:
-        near = difflib.get_close_matches(str(name), MODELS, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else "spit.list_models() names them all"
-        raise ValueError(f"unknown model {name!r}; {hint}")
-    family, size = MODELS[name]
+    folder = checkpoint_folder(name)
+    if folder is not None:
+        config = weights.read_config(folder)
+        return config if gradients is None else config.replace(gradients=gradients)
+    family, size = ARCHITECTURES[name.partition(".")[0]]
     tokenizer, options = TOKENIZERS[family]
     width, depth, heads = SIZES[size]
+    gradients = True if gradients is None else gradients
     sigma = 0.05 if size == "base" and gradients else 0.025
     return ModelConfig(tokenizer=tokenizer, tokenizer_options=dict(options), position_sigma=sigma, gradient_sigma=sigma,
                        gradients=gradients, width=width, depth=depth, heads=heads)
 
 
 def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_classes: int | None = None,
-                 gradients: bool | None = None, **overrides: Unpack[Overrides]) -> SpitModel:
+                 gradients: bool | None = None, **overrides: Any) -> SpitModel:
     """Make a model by name, in evaluation mode.
 
     Args:
-        name: one of :func:`list_models`.
-        pretrained: True for the weights that come with spit; a folder or a Hugging Face hub id
-            ("owner/name", "owner/name@revision") for others. The checkpoint's own config then stands
-            where nothing else is asked for; its size and tokenizer must be the name's.
-        num_classes: logits, 1000 or the checkpoint's unless told; 0 gives the class token. Where it
-            differs from the checkpoint's, the head is a fresh, untrained one.
-        gradients: whether φ adds gradient histograms; True or the checkpoint's unless told.
-        overrides: other fields of :class:`~spit.config.ModelConfig`.
+        name: ``architecture`` or ``architecture.tag``, see :func:`list_models`. The config is the same with and
+            without weights.
+        pretrained: True for the weights that come with spit; or a folder or hub id ("owner/name",
+            "owner/name@revision") with other weights of this architecture, whose own config then stands.
+        num_classes: logits; 0 returns the class token. If it differs from the checkpoint's, the head is new and
+            untrained. (default: the config's)
+        gradients: whether φ adds gradient histograms (default: the config's).
+        overrides: other options of :class:`~spit.ModelConfig`.
 
     Raises:
         ValueError: an unknown name or option; the nearest known ones are named.
         WeightsError: no such weights, damaged ones, or those of another model.
+
+    Example:
+        >>> import spit
+        >>> model = spit.create_model("spit_tiny_16", pretrained=True, num_classes=10)
+        >>> model.config == spit.create_model("spit_tiny_16", num_classes=10).config
+        True
     """
-    config = model_config(name, True if gradients is None else gradients)
+    config = model_config(name, gradients)
     asked: dict[str, Any] = dict(overrides)
-    for key, value in (("num_classes", num_classes), ("gradients", gradients)):
-        if value is not None:
-            asked[key] = value
+    if num_classes is not None:
+        asked["num_classes"] = num_classes
     if pretrained is False:
         return SpitModel(config.replace(**asked)).eval()
-    checkpoint = weights.read(_source(name, pretrained))
+    if gradients is not None:
+        asked["gradients"] = gradients
+    checkpoint = weights.read(_trained_folder(name) if pretrained is True else pretrained)
     for key in ("tokenizer", "width", "depth", "heads"):
         expected, got = getattr(config, key), getattr(checkpoint.config, key)
         if expected != got:
@@ -105,11 +146,37 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
     return checkpoint.build(checkpoint.config.replace(**asked)).eval()
 
 
-def _source(name: str, pretrained: bool | str | PathLike[str]) -> str | PathLike[str]:
-    if not isinstance(pretrained, bool):
-        return pretrained
-    folder = CHECKPOINTS / name
-    if not (folder / weights.CONFIG).is_file():
-        raise WeightsError(f"no weights of {name} come with spit; give a folder or a hub id, "
-                           f"create_model({name!r}, pretrained=\"owner/name\"), or bring a ViT with spit.from_timm")
+def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32,
+               num_classes: int | None = None) -> SpitModel:
+    """Load a trained model, in evaluation mode: the one place where a string becomes a model.
+
+    Args:
+        source: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a folder that :func:`spit.save_model`
+            wrote, a Hugging Face hub id ("owner/name", "owner/name@revision"), or a file with a ViT in timm's names
+            (``.safetensors``, ``.pth``). A path that exists is never taken for a name or hub id.
+        dtype: of the parameters, whatever they are on disk.
+        num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
+
+    Raises:
+        ValueError: an unknown name; the nearest ones are named.
+        WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.
+        MissingExtra: a hub id, and huggingface_hub is not installed.
+
+    Example:
+        >>> import spit
+        >>> spit.load_model("spit_tiny_16").config.eval_size
+        288
+    """
+    path = Path(source)
+    if path.is_file() or path.suffix.lower() in weights.FILE_SUFFIXES:
+        return from_timm(path, num_classes=num_classes).to(dtype)
+    named = isinstance(source, str) and not path.exists() and path.name == source
+    checkpoint = weights.read(_trained_folder(source) if named else source)
+    return checkpoint.build(dtype=dtype, num_classes=num_classes).eval()
+
+
+def _trained_folder(name: str | PathLike[str]) -> Path:
+    folder = checkpoint_folder(str(name))
+    if folder is None:
+        raise WeightsError(f"no trained weights of {name} come with spit; give {SOURCES}")
     return folder

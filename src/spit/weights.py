@@ -22,7 +22,7 @@ from torch import Tensor
 from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
 from spit.model import SpitModel
-from spit.tokenizers import TOKENIZERS
+from spit.parts import TOKENIZERS
 
 CONFIG = "config.json"
 FORMAT = 1
@@ -97,9 +97,10 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
         WeightsError: the tokenizer is not one of spit's, so that no config could bring it back; or the
             folder is a file, is named like one, or is somebody else's.
     """
-    if type(model.tokenizer) not in TOKENIZERS.values():
-        raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of "
-                           f"class {model.config.tokenizer}; save model.with_tokenizer(...) instead")
+    if TOKENIZERS.name_of(model.tokenizer) is None:
+        raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of class "
+                           f"{type(model.tokenizer).__name__}; register it with spit.register_tokenizer, or save "
+                           "model.with_tokenizer(...)")
     folder = Path(folder)
     _refuse_folder(folder)
     try:
@@ -108,9 +109,9 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
         raise WeightsError(f"expected a folder to save into, but a part of {folder} is a file; "
                            "choose a new folder") from error
     data = safetensors.torch.save({name: _stored(tensor, dtype) for name, tensor in model.state_dict().items()})
-    digest = hashlib.sha256(data).hexdigest()
-    name = f"model-{digest[:16]}.safetensors"
-    config = {"spit": FORMAT, "model": model.config.to_dict(), "weights": {"file": name, "sha256": digest}}
+    sha256 = hashlib.sha256(data).hexdigest()
+    name = f"model-{sha256[:16]}.safetensors"
+    config = {"spit": FORMAT, "model": model.config.to_dict(), "weights": {"file": name, "sha256": sha256}}
     write_whole(folder / name, data)
     write_whole(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
     for path in folder.iterdir():
@@ -119,26 +120,17 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     return folder
 
 
-def load(source: str | PathLike[str], dtype: torch.dtype = torch.float32,
-         num_classes: int | None = None) -> SpitModel:
-    """Load a model that :func:`save` wrote, in evaluation mode.
+def read(source: str | PathLike[str]) -> Checkpoint:
+    """Read and check a config and its weights.
 
     Args:
-        source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision". What begins
-            with a dot or a slash, ends with a slash, or whose parent folder is here is a folder.
-        dtype: of the parameters, whatever they are on disk.
-        num_classes: where it differs from the checkpoint's, the head is a fresh, untrained one, without
-            class names; 0 gives the class token.
+        source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision". What begins with a dot or a
+            slash, ends with a slash, or has a parent folder here is a folder.
 
     Raises:
         WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.
         MissingExtra: a hub id, and huggingface_hub is not installed.
     """
-    return read(source).build(dtype=dtype, num_classes=num_classes).eval()
-
-
-def read(source: str | PathLike[str]) -> Checkpoint:
-    """Read and check a config and its weights; see :func:`load`."""
     path = Path(source)
     if path.is_file():
         raise WeightsError(f"expected a folder with {CONFIG} and weights, got the file {path}; give its folder if "
@@ -190,32 +182,42 @@ def _refuse_folder(folder: Path) -> None:
                                f"{foreign[0]}; choose a new folder")
 
 
-def _read(source: str, fetch: Callable[[str], Path], last: bool = False) -> Checkpoint:
+def read_config(folder: Path) -> ModelConfig:
+    """The config of a model in a folder, without its weights."""
+    return _read_config(str(folder), folder.joinpath)[0]
+
+
+def _read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig, str, str]:
+    """The config, and the name and SHA-256 of the weights file."""
     try:
         config = json.loads(fetch(CONFIG).read_text())
         if config["spit"] != FORMAT:
             raise ValueError(f"format {config['spit']!r}, this version of spit reads {FORMAT}")
-        name, digest = config["weights"]["file"], config["weights"]["sha256"]
+        name, sha256 = config["weights"]["file"], config["weights"]["sha256"]
         if not WEIGHTS_NAME.fullmatch(name):
             raise ValueError(f"weights file {name!r}")
-        model = ModelConfig.from_dict(config["model"])
+        return ModelConfig.from_dict(config["model"]), name, sha256
     except FileNotFoundError as error:
-        run = Path(source) / "model"  # what spit train and spit retrofit leave
+        run = Path(source) / "model"  # where spit train and spit retrofit save the model
         hint = f"; did you mean {run}?" if (run / CONFIG).is_file() else ""
         raise WeightsError(f"{source}: no {CONFIG} there; expected a folder that spit.save_model wrote{hint}"
                            ) from error
     except (KeyError, TypeError, ValueError) as error:  # json's and unicode's errors are ValueErrors
         raise WeightsError(f"{source}: {CONFIG} is not one that spit writes: {error!r}") from error
+
+
+def _read(source: str, fetch: Callable[[str], Path], last: bool = False) -> Checkpoint:
+    config, name, sha256 = _read_config(source, fetch)
     try:
         data = fetch(name).read_bytes()
     except FileNotFoundError as error:
         if not last:
             raise
         raise WeightsError(f"{source}: {CONFIG} names {name}, which is not there") from error
-    if hashlib.sha256(data).hexdigest() != digest:
+    if hashlib.sha256(data).hexdigest() != sha256:
         raise WeightsError(f"{source}: {name} is damaged: its SHA-256 is not the one in {CONFIG}; fetch it again")
     try:
-        return Checkpoint(source, model, safetensors.torch.load(data))
+        return Checkpoint(source, config, safetensors.torch.load(data))
     except SafetensorError as error:
         raise WeightsError(f"{source}: {name} is not a safetensors file: {error}") from error
 
@@ -239,6 +241,19 @@ def _hub_fetcher(repo: str, revision: str | None) -> Callable[[str], Path]:
         return path
 
     return fetch
+
+
+def digest(model: SpitModel) -> str:
+    """A hash of the weights in half precision, so that a model and its half-precision copy have the same one.
+
+    The tokenizer plays no part: weights are the same on any tokens.
+    """
+    total = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        total.update(name.encode())
+        half = tensor.detach().to("cpu", torch.float16 if tensor.is_floating_point() else tensor.dtype)
+        total.update(half.contiguous().reshape(-1).view(torch.uint8).numpy())
+    return total.hexdigest()[:16]
 
 
 def _stored(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:

@@ -4,7 +4,8 @@ from spit.backbone.attention import Attention, Heads, attention_maps, ragged_att
 from spit.backbone.block import Block
 from spit.backbone.recorder import Record, Recorder
 from spit.backbone.spans import Spans
-from spit.backbone.transformer import Transformer
+from spit.backbone.transformer import Transformer, TransformerOptions
+from spit.parts import BACKBONES
 
 __all__ = [
     "Attention",
@@ -14,6 +15,9 @@ __all__ = [
     "Recorder",
     "Spans",
     "Transformer",
+    "TransformerOptions",
     "attention_maps",
     "ragged_attention",
 ]
+
+BACKBONES.register("transformer", Transformer)

@@ -49,10 +49,8 @@ class Attention(nn.Module):
         values ``(ΣN, D)`` to ``(ΣN, D)``.
     """
 
-    def __init__(self, width: int, heads: int, qkv_bias: bool = False) -> None:
+    def __init__(self, width: int, heads: int, qkv_bias: bool) -> None:
         super().__init__()
-        if width % heads:
-            raise ValueError(f"expected a width that {heads} heads divide, got {width}")
         self.heads = heads
         self.qkv = nn.Linear(width, 3 * width, bias=qkv_bias)
         self.projection = nn.Linear(width, width)

@@ -28,8 +28,8 @@ class Block(nn.Module):
         values ``(ΣN, D)`` to ``(ΣN, D)``.
     """
 
-    def __init__(self, width: int, heads: int, mlp_ratio: float = 4.0, qkv_bias: bool = False,
-                 layer_scale: float | None = 1e-5, drop_path: float = 0.0) -> None:
+    def __init__(self, width: int, heads: int, mlp_ratio: float, qkv_bias: bool, layer_scale: float | None,
+                 drop_path: float) -> None:
         super().__init__()
         self.drop_path = drop_path
         self.norm1 = nn.LayerNorm(width, eps=1e-6)

@@ -1,6 +1,7 @@
 """f: a stack of attention blocks and the final norm."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -11,39 +12,55 @@ from spit.backbone.attention import Heads
 from spit.backbone.block import Block
 from spit.backbone.recorder import Recorder
 from spit.backbone.spans import Spans
+from spit.options import Options, option
 from spit.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class TransformerOptions(Options):
+    """The options of f, shared by :class:`Transformer` and :class:`spit.ModelConfig`."""
+
+    width: int = option(192, "Columns D of a token", least=1)
+    depth: int = option(12, "Attention blocks", least=1)
+    heads: int = option(3, "Attention heads of a block", least=1)
+    mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0)
+    qkv_bias: bool = option(False, "Whether queries, keys and values have a bias, as DeiT's; the published SPiT's do not")
+    layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales")
+    drop_path: float = option(0.0, "Stochastic depth of the last block; it grows linearly from 0 in the first", least=0,
+                              below=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width % self.heads:
+            raise ValueError(f"expected a width that heads divide, got width={self.width} and heads={self.heads}")
 
 
 class Transformer(nn.Module):
     """The backbone f of ``Φ = h ∘ f ∘ γ ∘ φ ∘ τ`` (§2.1, Eq. 1).
 
-    The final LayerNorm belongs to f, so that what leaves it is what h, attribution and segmentation
-    all read.
+    The final LayerNorm belongs to f, so that h, attribution and segmentation all read the same tokens.
 
     Args:
-        width: D.
-        depth: blocks.
-        heads, mlp_ratio, qkv_bias, layer_scale: see :class:`~spit.backbone.block.Block`.
-        drop_path: rate of stochastic depth in the last block; from 0 in the first it grows linearly.
+        options: see :class:`TransformerOptions`.
 
     Shape:
         Tokens ``(ΣN, D)`` to Tokens ``(ΣN, D)``.
     """
 
-    def __init__(self, width: int, depth: int, heads: int, mlp_ratio: float = 4.0, qkv_bias: bool = False,
-                 layer_scale: float | None = 1e-5, drop_path: float = 0.0) -> None:
+    def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(
-            Block(width, heads, mlp_ratio, qkv_bias, layer_scale, drop_path * index / max(depth - 1, 1))
-            for index in range(depth)
+            Block(options.width, options.heads, options.mlp_ratio, options.qkv_bias, options.layer_scale,
+                  options.drop_path * index / max(options.depth - 1, 1))
+            for index in range(options.depth)
         )
-        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.norm = nn.LayerNorm(options.width, eps=1e-6)
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its inside
         self.compiled: Callable[[Tensor, Spans, Recorder | None], Tensor] | None = None
         self.apply(initialize)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles, which are not compiled: compiled code runs the very weights it was made of."""
+        """Copies and pickles are not compiled: compiled code would run this module's weights."""
         return {**super().__getstate__(), "compiled": None}  # type: ignore[no-untyped-call]
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:

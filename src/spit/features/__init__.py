@@ -1,5 +1,8 @@
 """φ: image and partition to one feature vector a region (§2.3)."""
 
-from spit.features.extractor import FeatureExtractor
+from spit.features.extractor import FeatureExtractor, FeatureOptions
+from spit.parts import FEATURES
 
-__all__ = ["FeatureExtractor"]
+__all__ = ["FEATURES", "FeatureExtractor", "FeatureOptions"]
+
+FEATURES.register("interpolating", FeatureExtractor)

@@ -12,61 +12,46 @@ from spit.features.color import FILLS, NORMALIZATIONS, color_features, squares
 from spit.features.gradient import gradient_features
 from spit.features.position import position_features
 from spit.images import Images, image_blocks, to_float
+from spit.options import Options, documented, option
 from spit.partition import Partition
 from spit.tokens import Tokens
 
 
 @dataclass(frozen=True)
-class FeatureExtractor:
+class FeatureOptions(Options):
+    """The options of φ, shared by :class:`FeatureExtractor` and :class:`spit.ModelConfig`."""
+
+    channels: int = option(3, "Channels C of the images", least=1)
+    resolution: int = option(16, "Side K of the colour patches, the paper's β", least=1)
+    position_bins: int = option(16, "Side K of the position histogram", least=1)
+    position_sigma: float = option(0.025, "Bandwidth of the position histogram; 0 is the empirical histogram", least=0,
+                                   below=math.inf)
+    gradients: bool = option(True, "Whether tokens have gradient histograms")
+    gradient_bins: int = option(16, "Side K of the gradient histogram", least=1)
+    gradient_sigma: float = option(0.025, "Bandwidth of the gradient histogram; 0 is the empirical histogram", least=0,
+                                   below=math.inf)
+    normalization: str = option(
+        "contrast", "Colours: contrast (App. B, in [-1, 1]), imagenet (mean and std, for timm's weights) or none",
+        choices=NORMALIZATIONS)
+    fill: str = option(
+        "zero", "What a colour patch has outside its region: zero (the paper), mean (the region's mean colour), or "
+                "image (what is there, in the smallest square around the region, as a ViT sees squares)", choices=FILLS)
+
+
+@documented
+@dataclass(frozen=True)
+class FeatureExtractor(FeatureOptions):
     """The interpolating feature extractor φ; itself its configuration, without parameters (§2.3).
 
-    A row of its tokens is ``[ξ^col, ξ^pos, ξ^grad]``: colour (C, K, K), then position (K, K), then
-    gradient (K, K), each flattened.
+    A token's features are ``[ξ^col, ξ^pos, ξ^grad]``: colour (C, K, K), position (K, K) and gradient (K, K), each
+    flattened. Only the colour features are differentiable with respect to the images.
 
-    Args:
-        channels: C of the images.
-        resolution: K of the colour patches, the paper's β.
-        position_bins: K of the position histogram.
-        position_sigma: its bandwidth; 0 is the empirical histogram.
-        gradients: whether ξ^grad is there; without it φ is *gradient excluding*.
-        gradient_bins: K of the gradient histogram.
-        gradient_sigma: its bandwidth; 0 is the empirical histogram.
-        normalization: of the colours: ``"contrast"`` (App. B, in [−1, 1]), ``"imagenet"`` (mean and
-            std, for weights that come from timm) or ``"none"``.
-        fill: what a colour patch has where other regions are: ``"zero"`` (the paper), ``"mean"``, the
-            region's own mean colour, or ``"image"``, what is there: nothing is masked, and the box is the smallest
-            square around the region, as a ViT sees squares.
-
-    Note:
-        Only the colour features are differentiable with respect to the images.
+    Example:
+        >>> import spit, torch
+        >>> images = torch.rand(1, 3, 64, 64)
+        >>> spit.FeatureExtractor()(images, spit.PatchTokenizer(16)(images))
+        Tokens(1 image, values (16, 1280) torch.float32)
     """
-
-    channels: int = 3
-    resolution: int = 16
-    position_bins: int = 16
-    position_sigma: float = 0.025
-    gradients: bool = True
-    gradient_bins: int = 16
-    gradient_sigma: float = 0.025
-    normalization: str = "contrast"
-    fill: str = "zero"
-
-    def __post_init__(self) -> None:
-        for name in ("channels", "resolution", "position_bins", "gradient_bins"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"expected an int for {name}, got {type(value).__name__}")
-            if value < 1:
-                raise ValueError(f"expected {name} of at least 1, got {value}")
-        for name in ("position_sigma", "gradient_sigma"):
-            value = getattr(self, name)
-            if not (value >= 0 and math.isfinite(value)):
-                raise ValueError(f"expected a finite {name} of at least 0, got {value}; 0 is the empirical histogram")
-        if self.normalization not in NORMALIZATIONS:
-            raise ValueError(f"expected normalization to be one of {', '.join(NORMALIZATIONS)}, "
-                             f"got {self.normalization!r}")
-        if self.fill not in FILLS:
-            raise ValueError(f"expected fill to be one of {', '.join(FILLS)}, got {self.fill!r}")
 
     @property
     def width(self) -> int:

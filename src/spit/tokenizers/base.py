@@ -1,27 +1,33 @@
 """What every tokenizer τ is: a frozen set of options that turns images into a Partition."""
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
 from spit.images import Images, image_blocks
+from spit.options import Options
 from spit.partition import Partition
 
 
 @dataclass(frozen=True)
-class Tokenizer(ABC):
-    """τ: image → partition. Subclasses partition one block of images of one size."""
+class Tokenizer(Options, ABC):
+    """τ: image → partition. Subclasses implement :meth:`partition` for a block of images of one size.
 
-    name: ClassVar[str]
+    Example:
+        >>> import spit, torch
+        >>> tokenizer = spit.PatchTokenizer(16)
+        >>> tokenizer(torch.zeros(2, 3, 64, 48))
+        Partition(2 images of 64×48, regions [12, 12])
+    """
 
     def __call__(self, images: Images) -> Partition:
-        """Partition every image; the answer for one image never depends on the others.
+        """Partition every image. The result for an image never depends on the others.
 
         Args:
-            images: ``(B, C, H, W)``, one ``(C, H, W)``, or a list of ``(C, H, W)`` of different
-                sizes; uint8, or floats in [0, 1]. They are not modified.
+            images: ``(B, C, H, W)``, one ``(C, H, W)``, or a list of ``(C, H, W)`` of different sizes; uint8, or
+                floats in [0, 1]. They are not modified.
         """
         return Partition.cat([self.partition(block) for block in image_blocks(images)])
 
@@ -31,12 +37,4 @@ class Tokenizer(ABC):
 
     def config(self) -> dict[str, Any]:
         """The options that make this tokenizer again."""
-        return asdict(self)
-
-
-def check_whole(name: str, value: object, least: int | None = None) -> None:
-    """Refuse what is not an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"expected a whole number for {name}, got {value!r}")
-    if least is not None and value < least:
-        raise ValueError(f"expected {name} of at least {least}, got {value}")
+        return self.to_dict()

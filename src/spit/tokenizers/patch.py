@@ -1,29 +1,25 @@
 """Square patches: the canonical ViT tokenizer τ* (App. A)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from spit.options import documented, option
 from spit.partition import Partition
-from spit.tokenizers.base import Tokenizer, check_whole
+from spit.tokenizers.base import Tokenizer
 
 
+@documented
 @dataclass(frozen=True)
 class PatchTokenizer(Tokenizer):
     """Squares of ``size`` pixels, ⌈H/ρ⌉ · ⌈W/ρ⌉ of them.
 
-    Where the image ends inside a square, the partition has the pixels that exist and its frame is
-    still the whole square, so that φ sees the zero padding of App. A.
+    Where the image ends inside a square, the region has the pixels that exist, and its frame is still the whole
+    square, so that φ sees the zero padding of App. A.
     """
 
-    name: ClassVar[str] = "patch"
-
-    size: int = 16
-
-    def __post_init__(self) -> None:
-        check_whole("size", self.size, 1)
+    size: int = option(16, "Side of the squares in pixels", least=1, flag="patch_size")
 
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape

@@ -1,16 +1,17 @@
 """Hierarchical superpixels: the tokenizer of SPiT (§2.2, App. B)."""
 
 from dataclasses import dataclass
-from math import inf, isfinite
-from typing import ClassVar, Literal, get_args
+from math import inf
+from typing import Literal
 
 from torch import Tensor
 
 from spit import kernels
 from spit.images import Images, image_blocks, quantize
 from spit.kernels.rules import Rules, Similarity
+from spit.options import documented, option
 from spit.partition import Hierarchy, Partition
-from spit.tokenizers.base import Tokenizer, check_whole
+from spit.tokenizers.base import Tokenizer
 from spit.tokenizers.preprocess import Features, superpixel_features
 
 SelfLoop = Literal["clipped", "paper", "published", "none"]
@@ -23,55 +24,43 @@ _LOOPS: dict[SelfLoop, tuple[float, float | None]] = {
 }
 
 
+@documented
 @dataclass(frozen=True)
 class SuperpixelTokenizer(Tokenizer):
     """Superpixels by parallel edge contraction: at each level every region joins its best neighbour.
 
-    Regions are complete, 4-connected and nested, and the same bit for bit alone or in any batch, on
-    every backend. About 4^levels pixels fall to a region (the count law of App. B), so 4 levels
-    compare with square patches of 16.
+    Regions are complete, 4-connected and nested, and the same bit for bit alone or in any batch, on every backend. A
+    region has about 4^levels pixels (the count law of App. B), so 4 levels compare with square patches of 16.
 
-    Args:
-        levels: T, 1 or more.
-        compactness: λ in [0, 1]: how much the density of the bounding box counts beside similarity.
-        merge_threshold: after the last level, join all neighbours whose mean features are closer
-            than this Euclidean distance (App. B); features range over [−1, 1]. 0 joins nothing.
-        max_tokens: an exact upper bound on the regions of an image; the most alike neighbours are
-            joined until it holds. None is no bound.
-        refine: after the hierarchy, sweeps in which boundary pixels move to the neighbouring region where
-            that lowers the squared error of the image's colours, see :func:`spit.kernels.refine`.
-        features: ``"paper"``, ``"published"`` or ``"saturated"``, see :func:`superpixel_features`.
-        similarity: ``"cosine"``; ``"euclidean"`` for minus the distance; ``"variance"`` for minus the
-            growth of the squared error when two regions join.
-        self_loop: weight of staying alone, (size − mean) / std of the sizes at that level:
-            ``"clipped"`` to ±0.75; ``"paper"``, without the clip (about 1.8 times the regions);
-            ``"published"``, clipped and against twice the mean; ``"none"``.
+    Example:
+        >>> import spit, torch
+        >>> image = torch.linspace(0, 1, 3 * 32 * 32).view(3, 32, 32)
+        >>> part = spit.SuperpixelTokenizer(levels=2, max_tokens=40)(image)
+        >>> int(part.counts[0]) <= 40
+        True
     """
 
-    name: ClassVar[str] = "superpixel"
-
-    levels: int = 4
-    compactness: float = 0.0
-    merge_threshold: float = 0.0
-    max_tokens: int | None = None
-    refine: int = 0
-    features: Features = "paper"
-    similarity: Similarity = "cosine"
-    self_loop: SelfLoop = "clipped"
-
-    def __post_init__(self) -> None:
-        check_whole("levels", self.levels, 1)
-        if not 0 <= self.compactness <= 1:
-            raise ValueError(f"expected compactness in [0, 1], got {self.compactness}")
-        if not (self.merge_threshold >= 0 and isfinite(self.merge_threshold)):
-            raise ValueError(f"expected a merge_threshold of 0 or more, got {self.merge_threshold}")
-        if self.max_tokens is not None:
-            check_whole("max_tokens", self.max_tokens, 1)
-        check_whole("refine", self.refine, 0)
-        for name, known in (("features", Features), ("similarity", Similarity), ("self_loop", SelfLoop)):
-            if getattr(self, name) not in get_args(known):
-                raise ValueError(f"expected {name} to be one of {', '.join(get_args(known))}, "
-                                 f"got {getattr(self, name)!r}")
+    levels: int = option(4, "Levels T of the hierarchy", least=1)
+    compactness: float = option(
+        0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions", least=0,
+        most=1)
+    merge_threshold: float = option(
+        0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
+             "distance (App. B); 0 joins none", least=0, below=inf)
+    max_tokens: int | None = option(
+        None, "Exact upper bound on the regions of an image; the most similar neighbours are joined until it holds "
+              "(default: no bound)", least=1)
+    refine: int = option(
+        0, "Refinement sweeps: boundary pixels move to the neighbouring region where that lowers the squared error of "
+           "the colours; more than three add little", least=0)
+    features: Features = option(
+        "paper", "Colour features that regions are compared by, see superpixel_features")
+    similarity: Similarity = option(
+        "cosine", "Similarity of two regions: cosine; euclidean, minus the distance; variance, minus the growth of the "
+                  "squared error when they join")
+    self_loop: SelfLoop = option(
+        "clipped", "Weight of staying alone, (size - mean) / std of the level's region sizes: clipped to ±0.75; paper, "
+                   "not clipped (about 1.8 times the regions); published, clipped and against twice the mean; none")
 
     def partition(self, block: Tensor) -> Partition:
         labels, counts = kernels.superpixel_labels(superpixel_features(block, self.features), self._rules())

@@ -2,39 +2,28 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from spit import kernels
 from spit.images import quantize
+from spit.options import documented, option
 from spit.partition import Partition
-from spit.tokenizers.base import Tokenizer, check_whole
+from spit.tokenizers.base import Tokenizer
 
 
+@documented
 @dataclass(frozen=True)
 class VoronoiTokenizer(Tokenizer):
     """Each pixel belongs to the nearest of ``cells`` random sites.
 
-    The sites are drawn from the seed and the image's own 8-bit pixels, so that images differ and one
-    image always gets the same cells, whatever its batch. The paper cycles through precomputed
-    tessellations instead.
-
-    Args:
-        cells: how many; None is one for every 16 × 16 pixels: 196, 256 and 576 at 224², 256², 384².
-        seed: another seed, other cells.
+    The sites are drawn from the seed and the image's own 8-bit pixels: images get different cells, and an image always
+    gets the same ones, in any batch. The paper cycles through precomputed tessellations instead.
     """
 
-    name: ClassVar[str] = "voronoi"
-
-    cells: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.cells is not None:
-            check_whole("cells", self.cells, 1)
-        check_whole("seed", self.seed)
+    cells: int | None = option(None, "Number of cells (default: one for every 256 pixels)", least=1)
+    seed: int = option(0, "Another seed gives other cells")
 
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape

@@ -1,0 +1,211 @@
+"""Options: the name, type, default, range and help of a setting, declared once.
+
+A dataclass that derives from :class:`Options` declares each field with :func:`option`. Python checks the values when
+the dataclass is made, :func:`documented` writes the docstring, recipes read TOML tables with
+:meth:`Options.from_dict`, and :mod:`spit.cli` makes a command-line option of each field.
+
+This is our own because the core may not depend on a configuration library, and because pydantic would coerce where we
+refuse.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Kind = TypeVar("Kind", bound=type)
+SECTION = re.compile(r"\n\n    (?=(?:Shape|Example|Note|Raises|References):\n)")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What :func:`option` says about a field beside its name, type and default."""
+
+    help: str
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    flag: str | None = None
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError if a value is out of range."""
+        bounds = ((self.least, "of at least", lambda bound: value >= bound),
+                  (self.above, "above", lambda bound: value > bound),
+                  (self.most, "of at most", lambda bound: value <= bound),
+                  (self.below, "below", lambda bound: value < bound))
+        for bound, words, holds in bounds:
+            if bound is not None and not holds(bound):  # NaN fails every comparison
+                raise ValueError(f"expected {name} {words} {bound}, got {value}")
+        if self.choices and isinstance(value, str):
+            check_choice(name, value, self.choices)
+
+
+def option(default: Any, help: str, *, least: float | None = None, above: float | None = None,
+           most: float | None = None, below: float | None = None, choices: Iterable[str] = (),
+           metavar: str | None = None, flag: str | None = None) -> Any:
+    """A dataclass field with its help and range.
+
+    Args:
+        default: a value, or a class or function that makes one (for dicts and nested options).
+        help: one sentence, without the default.
+        least, above, most, below: bounds of a number, or of each number of a tuple.
+        choices: the words that a string, or each string of a tuple, may be; a Literal type has them already.
+        metavar: how the command line shows the value.
+        flag: the name on the command line, if it differs from the field's.
+    """
+    spec = Spec(help, least, above, most, below, tuple(choices), metavar, flag)
+    if callable(default):
+        return field(default_factory=default, metadata={"option": spec})
+    return field(default=default, metadata={"option": spec})
+
+
+class Options:
+    """Base of dataclasses whose fields are options: values are checked when the object is made."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same options with some changed.
+
+        Raises:
+            ValueError: an unknown option, with the nearest known one, or a value out of range.
+        """
+        refuse_unknown(changes, option_names(type(self)), "option")
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as JSON or TOML has them."""
+        values: dict[str, Any] = _plain(asdict(self))  # type: ignore[call-overload]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], what: str = "option") -> Self:
+        """The inverse of :meth:`to_dict`. Options left out take their defaults; a list becomes a tuple.
+
+        Raises:
+            ValueError: an unknown option, with the nearest known one, or a value out of range.
+            TypeError: a value of another type.
+        """
+        refuse_unknown(values, option_names(cls), what)
+        kinds = types_of(cls)
+        return cls(**{name: _converted(kinds[name], value) for name, value in values.items()})
+
+
+def check(options: Any) -> None:
+    """Raise TypeError or ValueError if a field does not have its declared type, range or choice."""
+    for item, kind, spec in declared(type(options)):
+        value = getattr(options, item.name)
+        if not _fits(kind, value):
+            raise TypeError(f"expected {item.name} of type {type_name(kind)}, got {value!r}")
+        for one in value if isinstance(value, tuple) else () if value is None else (value,):
+            spec.check(item.name, one)
+
+
+@cache
+def declared(kind: type) -> list[tuple[Field[Any], Any, Spec]]:
+    """The options of a dataclass: field, type and what :func:`option` said."""
+    hints = types_of(kind)
+    found = []
+    for item in fields(kind):
+        if "option" in item.metadata:
+            spec, hint = item.metadata["option"], hints[item.name]
+            words = get_args(hint) if get_origin(hint) is Literal else ()
+            found.append((item, hint, replace(spec, choices=words) if words else spec))
+    return found
+
+
+def option_names(kind: type) -> list[str]:
+    """The names of a dataclass's fields."""
+    return [item.name for item in fields(kind)]
+
+
+@cache
+def types_of(kind: type) -> dict[str, Any]:
+    """The type of each field of a dataclass."""
+    return get_type_hints(kind)
+
+
+def documented(kind: Kind) -> Kind:
+    """Class decorator: append each option's help, with its default, to the docstring as ``Args``."""
+    lines = [f"        {item.name}: {spec.help[:-1] if spec.help.endswith('.') else spec.help}{_default(item)}."
+             for item, _, spec in declared(kind)]
+    head, *tail = SECTION.split((kind.__doc__ or "").rstrip(), maxsplit=1)
+    kind.__doc__ = "\n".join([f"{head}\n\n    Args:", *lines, *("\n    " + part for part in tail), "    "])
+    return kind
+
+
+def check_choice(name: str, value: object, known: Iterable[str]) -> None:
+    """Raise ValueError if a word is not among the known ones; name the nearest."""
+    known = list(known)
+    if value not in known:
+        near = difflib.get_close_matches(str(value), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"expected {name} to be one of {', '.join(known)}, got {value!r}{hint}")
+
+
+def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise ValueError for the first name that is not known; name the nearest."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0)
+            hint = f"; the nearest known one is {near[0]!r}" if near else ""
+            raise ValueError(f"unknown {what} {name!r}{hint}")
+
+
+def type_name(kind: Any) -> str:
+    """A type as an error message or a help text shows it."""
+    if kind is NoneType:
+        return "None"
+    if isinstance(kind, UnionType) or get_origin(kind) is Union:
+        return " or ".join(map(type_name, get_args(kind)))
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    return getattr(kind, "__name__", str(kind))
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    origin, inner = get_origin(kind), get_args(kind)
+    if isinstance(kind, UnionType) or origin is Union:
+        return any(_fits(one, value) for one in inner)
+    if origin is Literal:  # the choices say which
+        return isinstance(value, str)
+    if origin is tuple:
+        if not isinstance(value, tuple) or (inner[-1] is not Ellipsis and len(value) != len(inner)):
+            return False
+        return all(_fits(inner[0], item) for item in value)
+    if kind is Any:
+        return True
+    plain = (int, float) if kind is float else origin or kind
+    return isinstance(value, plain) and not (isinstance(value, bool) and kind is not bool)
+
+
+def _converted(kind: Any, value: Any) -> Any:
+    """A value of JSON or TOML as a field of this type holds it."""
+    if isinstance(kind, UnionType):
+        kind = next((one for one in get_args(kind) if one is not NoneType), kind)
+    if get_origin(kind) is tuple:
+        items = value if isinstance(value, list | tuple) else [value]
+        return tuple(_converted(get_args(kind)[0], item) for item in items)
+    if isinstance(kind, type) and issubclass(kind, Options) and isinstance(value, Mapping):
+        return kind.from_dict(value)
+    return float(value) if kind is float and isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _default(item: Field[Any]) -> str:
+    if item.default is MISSING or item.default is None:
+        return ""
+    return f" (default: {item.default})"

@@ -1,0 +1,174 @@
+"""The parts that a model is put together from, by name: tokenizers τ, features φ and backbones f.
+
+spit registers its own parts here. Yours join them with :func:`spit.register_tokenizer`,
+:func:`spit.register_features` and :func:`spit.register_backbone`; then ``create_model``, ``with_tokenizer``, recipes,
+saved models and the commands know them by name. docs/your-own-tokenizer.md is the guide.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from spit.options import check_choice, refuse_unknown
+
+
+class Parts(Mapping[str, type[Any]]):
+    """Classes of one kind by name.
+
+    Args:
+        kind: what they are, for messages.
+        check: raises TypeError if a class is no such part.
+    """
+
+    def __init__(self, kind: str, check: Callable[[type[Any]], None]) -> None:
+        self.kind = kind
+        self._check = check
+        self._classes: dict[str, type[Any]] = {}
+
+    def register(self, name: str, cls: type[Any]) -> type[Any]:
+        """Add a class under a name, and return it.
+
+        Registering the same class again does nothing, so that a module may be imported twice.
+
+        Raises:
+            TypeError: no class, or one that lacks what such a part must have.
+            ValueError: the name is no identifier or is taken.
+        """
+        if not isinstance(cls, type):
+            raise TypeError(f"expected a class to register as {self.kind} {name!r}, got {cls!r}")
+        self._check(cls)
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"expected a name of letters, digits and underscores for a {self.kind}, got {name!r}")
+        known = self._classes.get(name)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"{self.kind} {name!r} is {known.__module__}.{known.__qualname__} already; "
+                             "register yours under another name")
+        self._classes[name] = cls
+        return cls
+
+    def create(self, name: str, options: Mapping[str, Any]) -> Any:
+        """An instance of the class of that name.
+
+        Raises:
+            ValueError: an unknown name or option; the nearest known one is named.
+        """
+        check_choice(self.kind, name, self._classes)
+        cls = self._classes[name]
+        refuse_unknown(options, option_names_of(cls), f"option of {self.kind} {name!r}:")
+        return cls(**options)
+
+    def name_of(self, part: object) -> str | None:
+        """The name that an object's class is registered under; None if it is not."""
+        return next((name for name, cls in self._classes.items() if type(part) is cls), None)
+
+    def __getitem__(self, name: str) -> type[Any]:
+        return self._classes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+
+def option_names_of(cls: type[Any]) -> list[str]:
+    """The options that a part's class takes: its fields, or the parameters of its constructor."""
+    if is_dataclass(cls):
+        return [item.name for item in fields(cls) if item.init]
+    return list(inspect.signature(cls).parameters)
+
+
+def _check_tokenizer(cls: type[Any]) -> None:
+    if not callable(getattr(cls, "partition", None)) or not is_dataclass(cls):
+        raise TypeError(f"expected a dataclass that derives from spit.Tokenizer and has partition(self, block), which "
+                        f"returns the Partition of a (B, C, H, W) tensor; got {cls.__name__}")
+
+
+def _check_features(cls: type[Any]) -> None:
+    if "__call__" not in dir(cls) or not hasattr(cls, "width"):
+        raise TypeError(f"expected a class with a width, the number of features of a token, and __call__(self, images, "
+                        f"partition), which returns Tokens of that width; got {cls.__name__}")
+
+
+def _check_backbone(cls: type[Any]) -> None:
+    if not callable(getattr(cls, "forward", None)) or not {"width", "options"} & set(option_names_of(cls)):
+        raise TypeError(f"expected a torch.nn.Module whose constructor takes width, with forward(self, tokens, "
+                        f"recorder=None), which returns Tokens of that width; got {cls.__name__}")
+
+
+TOKENIZERS = Parts("tokenizer", _check_tokenizer)
+FEATURES = Parts("features", _check_features)
+BACKBONES = Parts("backbone", _check_backbone)
+
+
+def register_tokenizer(name: str, cls: type[Any]) -> type[Any]:
+    """Make a tokenizer τ known by name.
+
+    Args:
+        name: for ``create_model``, ``with_tokenizer``, recipes and ``--tokenizer``.
+        cls: a frozen dataclass that derives from :class:`spit.Tokenizer`. Its fields are its options, and
+            ``partition(self, block)`` returns the :class:`spit.Partition` of a ``(B, C, H, W)`` block.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> import spit, torch
+        >>> @dataclass(frozen=True)
+        ... class Rows(spit.Tokenizer):
+        ...     height: int = 16
+        ...     def partition(self, block):
+        ...         row = torch.arange(block.shape[2])[:, None] // self.height
+        ...         return spit.Partition.from_labels(row.expand(len(block), *block.shape[2:]))
+        >>> _ = spit.register_tokenizer("rows", Rows)
+        >>> spit.create_tokenizer("rows", height=8)(torch.zeros(1, 3, 32, 32)).counts
+        tensor([4])
+    """
+    return TOKENIZERS.register(name, cls)
+
+
+def register_features(name: str, cls: type[Any]) -> type[Any]:
+    """Make a feature extractor φ known by name, for ``ModelConfig(extractor=name, extractor_options={…})``.
+
+    Args:
+        cls: its constructor takes the options; ``width`` is the number of features of a token, and
+            ``__call__(self, images, partition)`` returns :class:`spit.Tokens` of that width, one row a region. It may
+            be a ``torch.nn.Module``.
+
+    Example:
+        >>> import spit, torch
+        >>> class MeanColor:
+        ...     width = 3
+        ...     def __call__(self, images, partition):
+        ...         rows = torch.cat([block.movedim(1, -1).flatten(0, 2) for block in images]).float()
+        ...         sums = torch.zeros(len(partition.sizes()), 3).index_add_(0, partition.packed_labels(), rows)
+        ...         return spit.Tokens(sums / partition.sizes()[:, None], partition.offsets)
+        >>> _ = spit.register_features("mean_color", MeanColor)
+        >>> model = spit.create_model("spit_tiny_16", extractor="mean_color", num_classes=10)
+        >>> model(torch.rand(2, 3, 64, 64)).shape
+        torch.Size([2, 10])
+    """
+    return FEATURES.register(name, cls)
+
+
+def register_backbone(name: str, cls: type[Any]) -> type[Any]:
+    """Make a backbone f known by name, for ``ModelConfig(backbone=name, backbone_options={…})``.
+
+    Args:
+        cls: a ``torch.nn.Module``. Its constructor takes ``width`` and its options; ``forward(tokens,
+            recorder=None)`` maps :class:`spit.Tokens`, the class token first in each image, to Tokens of that width.
+
+    Example:
+        >>> import spit, torch
+        >>> class Mixer(torch.nn.Module):
+        ...     def __init__(self, width, hidden=64):
+        ...         super().__init__()
+        ...         self.mlp = torch.nn.Sequential(torch.nn.Linear(width, hidden), torch.nn.GELU(),
+        ...                                        torch.nn.Linear(hidden, width))
+        ...     def forward(self, tokens, recorder=None):
+        ...         return tokens.replace(tokens.values + self.mlp(tokens.values))
+        >>> _ = spit.register_backbone("mixer", Mixer)
+        >>> model = spit.create_model("spit_tiny_16", backbone="mixer", backbone_options={"hidden": 32})
+        >>> model(torch.rand(1, 3, 64, 64)).shape
+        torch.Size([1, 1000])
+    """
+    return BACKBONES.register(name, cls)
