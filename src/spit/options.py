@@ -87,7 +87,9 @@ class Options:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], what: str = "option") -> Self:
-        """The inverse of :meth:`to_dict`. Options left out take their defaults; a list becomes a tuple.
+        """The inverse of :meth:`to_dict`. Options left out take their defaults, also those of a nested table.
+
+        A list becomes a tuple, and "none" becomes None where the field may be None, since TOML has no null.
 
         Raises:
             ValueError: an unknown option, with the nearest known one, or a value out of range.
@@ -95,7 +97,9 @@ class Options:
         """
         refuse_unknown(values, option_names(cls), what)
         kinds = types_of(cls)
-        return cls(**{name: _converted(kinds[name], value) for name, value in values.items()})
+        return cls(**{item.name: _nested(item, kinds[item.name], values[item.name])
+                      if _is_options(kinds[item.name]) else _converted(kinds[item.name], values[item.name])
+                      for item in fields(cls) if item.name in values})  # type: ignore[arg-type]
 
 
 def check(options: Any) -> None:
@@ -168,6 +172,9 @@ def type_name(kind: Any) -> str:
         return " or ".join(map(type_name, get_args(kind)))
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)
+        return f"tuple of {'' if inner[-1] is Ellipsis else f'{len(inner)} '}{type_name(inner[0])}"
     return getattr(kind, "__name__", str(kind))
 
 
@@ -187,15 +194,30 @@ def _fits(kind: Any, value: Any) -> bool:
     return isinstance(value, plain) and not (isinstance(value, bool) and kind is not bool)
 
 
+def _is_options(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Options)
+
+
+def _nested(item: Field[Any], kind: type[Options], value: Any) -> Options:
+    """A table of nested options, over the field's default."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected a table [{item.name}], got {value!r}")
+    default: Any = item.default_factory() if callable(item.default_factory) else item.default
+    try:
+        return kind.from_dict({**default.to_dict(), **value})
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"[{item.name}] {error}") from error
+
+
 def _converted(kind: Any, value: Any) -> Any:
     """A value of JSON or TOML as a field of this type holds it."""
     if isinstance(kind, UnionType):
+        if value == "none" and NoneType in get_args(kind):
+            return None
         kind = next((one for one in get_args(kind) if one is not NoneType), kind)
     if get_origin(kind) is tuple:
         items = value if isinstance(value, list | tuple) else [value]
         return tuple(_converted(get_args(kind)[0], item) for item in items)
-    if isinstance(kind, type) and issubclass(kind, Options) and isinstance(value, Mapping):
-        return kind.from_dict(value)
     return float(value) if kind is float and isinstance(value, int) and not isinstance(value, bool) else value
 
 
