@@ -10,6 +10,7 @@ from spit.interop import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Hierarchy, Partition
 from spit.parts import register_backbone, register_features, register_tokenizer
+from spit.predictor import Guess, Prediction, Predictor, load
 from spit.registry import create_model, list_models, load_model
 from spit.segmentation import Correspondence, Segmentation, correspond, segment
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Correspondence",
     "FeatureExtractor",
+    "Guess",
     "Hierarchy",
     "ImageError",
     "MissingExtra",
@@ -28,6 +30,8 @@ __all__ = [
     "Output",
     "Partition",
     "PatchTokenizer",
+    "Prediction",
+    "Predictor",
     "Segmentation",
     "SpitError",
     "SpitModel",
@@ -42,6 +46,7 @@ __all__ = [
     "explain",
     "from_timm",
     "list_models",
+    "load",
     "load_image",
     "load_model",
     "register_backbone",

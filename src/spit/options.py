@@ -65,6 +65,12 @@ def option(default: Any, help: str, *, least: float | None = None, above: float 
     return field(default=default, metadata={"option": spec})
 
 
+def same(kind: type, name: str, default: Any) -> Any:
+    """An option that another dataclass declares, with another default."""
+    spec = next(item.metadata["option"] for item in fields(kind) if item.name == name)
+    return field(default=default, metadata={"option": spec})
+
+
 class Options:
     """Base of dataclasses whose fields are options: values are checked when the object is made."""
 
@@ -145,13 +151,13 @@ def documented(kind: Kind) -> Kind:
     return kind
 
 
-def check_choice(name: str, value: object, known: Iterable[str]) -> None:
-    """Raise ValueError if a word is not among the known ones; name the nearest."""
+def check_choice(name: str, value: object, known: Iterable[str], hint: str = "") -> None:
+    """Raise ValueError if a word is not among the known ones; name the nearest, or give the hint if none is near."""
     known = list(known)
     if value not in known:
         near = difflib.get_close_matches(str(value), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"expected {name} to be one of {', '.join(known)}, got {value!r}{hint}")
+        hint = f"did you mean {near[0]!r}?" if near else hint
+        raise ValueError(f"expected {name} to be one of {', '.join(known)}, got {value!r}{hint and '; ' + hint}")
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str) -> None:

@@ -1,47 +1,46 @@
-"""A control that knows nothing: every token a random value."""
+"""A control for attribution methods: every token gets a random value."""
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from spit.forward_pass import ForwardPass
 from spit.images import quantize
-from spit.model import SpitModel
+from spit.options import Options, documented, option
 
 
+@documented
 @dataclass(frozen=True)
-class RandomControl:
+class RandomControl(Options):
     """Uniform random values, one for each of the model's tokens.
 
-    By token and not by pixel, so that what is occluded has the same grain as an attribution's: single
-    random pixels would destroy every texture and be a control of something else. The values depend on the
-    image's pixels and the seed alone.
+    Values are drawn by token, not by pixel, so that occlusion has the same grain as an attribution's: single random
+    pixels would destroy every texture. They depend on the image's pixels and the seed alone.
 
     Shape:
-        images ``(B, C, H, W)`` to ``(B, H, W)`` in [0, 1).
+        one ``(H, W)`` map an image, in [0, 1).
     """
 
     name: ClassVar[str] = "random"
     of_class: ClassVar[bool] = False
-    seed: int = 0
+
+    seed: int = option(0, "Another seed gives other values")
 
     def config(self) -> dict[str, Any]:
         """All that the map depends on beside model and image."""
-        return asdict(self)
+        return self.to_dict()
 
-    @torch.no_grad()
-    def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
-        partition = model.tokenizer(images)
+    def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         values = [torch.rand(count, generator=image_generator(image, self.seed))
-                  for count, image in zip(partition.counts.tolist(), images, strict=True)]
-        painted: Any = partition.paint(torch.cat(values).to(images.device))
-        return painted  # type: ignore[no-any-return]
+                  for count, image in zip(seen.partition.counts.tolist(), seen.images, strict=True)]
+        return seen.paint(torch.cat(values).to(seen.logits.device))
 
 
 def image_generator(image: Tensor, seed: int) -> torch.Generator:
-    """Random numbers on the CPU that depend on an image's 8-bit pixels and a seed, and on nothing else.
+    """Random numbers on the CPU that depend on an image's 8-bit pixels and a seed alone.
 
     Shape:
         image ``(C, H, W)``.

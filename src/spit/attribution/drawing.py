@@ -11,7 +11,7 @@ from torch import Tensor
 from spit.attribution.occlusion import occlude, rank_pixels
 from spit.drawing import Tile, draw_overlay
 from spit.drawing.pictures import as_picture
-from spit.model import SpitModel
+from spit.predictor import Prediction
 
 ANCHORS = ((0, 0, 4), (40, 11, 84), (101, 21, 110), (159, 42, 99), (212, 72, 66), (245, 125, 21), (250, 193, 39),
            (252, 255, 164))  # from dark to bright, as matplotlib's inferno, even in lightness
@@ -38,32 +38,31 @@ def draw_map(image: Tensor, values: Tensor) -> Image.Image:
     return Image.fromarray(np.rint((1 - SHADE) * _colors(level) + SHADE * grey).astype(np.uint8))
 
 
-def panel_row(image: Tensor, model: SpitModel, maps: Mapping[str, Tensor], caption: str, detail: str) -> list[Tile]:
+def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, detail: str) -> list[Tile]:
     """Fig. 1: the image, its tokens, and a map for each method.
 
     Shape:
-        image ``(C, H, W)``, maps ``(H, W)`` each, by the method's name.
+        a prediction of one image, maps ``(H, W)`` each, by the method's name.
     """
-    partition = model.tokenizer(image[None])
-    tokens = f"{int(partition.counts[0]):,} {model.config.tokenizer} tokens"
+    [image], partition = prediction.images, prediction.partition
+    tokens = f"{int(partition.counts[0]):,} {prediction.predictor.model.config.tokenizer} tokens"
     row = [Tile(as_picture(image), caption, detail), Tile(draw_overlay(image, partition), "Tokens", tokens)]
     return row + [Tile(draw_map(image, values), *CAPTIONS.get(name, (name, ""))) for name, values in maps.items()]
 
 
-@torch.no_grad()
-def occlusion_rows(image: Tensor, model: SpitModel, values: Tensor, label: int, before: str) -> list[list[Tile]]:
+def occlusion_rows(prediction: Prediction, values: Tensor, label: int, before: str) -> list[list[Tile]]:
     """The paper's occlusion figures: Comp, without the most important pixels, above Suff, with nothing but them.
 
-    Below each picture is the probability that the class has in it, after what is said of it before.
+    Below each picture is the probability of the class in it.
 
     Shape:
-        image ``(C, H, W)``, values ``(H, W)``.
+        a prediction of one image, values ``(H, W)``.
     """
-    ranks = rank_pixels(values[None])
+    [image], ranks = prediction.images, rank_pixels(values[None])
     rows = []
     for name, keep in (("Without the top {:.0%}", False), ("The top {:.0%} alone", True)):
         pictures = torch.cat([occlude(image[None], ranks, share, keep) for share in SHARES])
-        chances = model(pictures).float().softmax(1)[:, label].tolist()
+        chances = prediction.predictor(pictures).probabilities[:, label].tolist()
         rows.append([Tile(as_picture(picture), name.format(share), f"{before}, now {chance:.1%}")
                      for picture, share, chance in zip(pictures, SHARES, chances, strict=True)])
     return rows

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from spit.backbone import Heads, Spans
-from spit.partition import Partition
 
 Merge = Literal["max", "mean"]
 Side = Literal["left", "right"]
@@ -63,16 +62,6 @@ def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side = "
         if number % FEW == 0 or number == len(maps):
             row = row / row.sum(2, keepdim=True)
     return row[:, 0]
-
-
-def paint_row(row: Tensor, partition: Partition) -> Tensor:
-    """Give each pixel its token's value in a row that begins with the class token's; the host waits for nothing.
-
-    Shape:
-        row ``(B, L)`` and a partition of images of one size to ``(B, H, W)``.
-    """
-    [labels] = partition.blocks
-    return row[:, 1:].gather(1, labels.flatten(1).long()).view(labels.shape)
 
 
 def _looped(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:

@@ -8,72 +8,54 @@ import torch
 from torch import Tensor
 
 from spit.attribution.control import image_generator
-from spit.attribution.targets import choose_classes
 from spit.errors import MissingExtra
+from spit.forward_pass import ForwardPass
 from spit.images import quantize, to_float
 from spit.model import SpitModel
+from spit.options import Options, documented, option
 
 
+@documented
 @dataclass(frozen=True)
-class Lime:
-    """captum's LIME on SLIC regions, as App. D has it.
+class Lime(Options):
+    """captum's LIME on SLIC regions, as in App. D.
 
-    The regions come from SLIC and not from the model's tokenizer, and the masks from the image's pixels
-    and the seed, so that every model answers the very same questions. In each sample a region is *omitted*
-    with chance p, ``p ~ U(0.1, 0.3)`` drawn anew for each sample (the paper does not say whether p is of
-    presence or of omission; with presence the model would see almost nothing), and becomes the mean
-    colour of the image. Samples are weighted by ``exp(−d² / 2σ²)``, d the cosine distance to the whole
-    image and σ = 0.25, LIME's kernel; the surrogate is ridge regression with an intercept.
-
-    Args:
-        samples: masks an image; each costs a forward pass.
-        regions: that SLIC aims at.
-        least, most: bounds of p.
-        penalty: of the ridge.
-        seed: other masks for another seed.
-        batch: masked images in a forward pass; None for 32, on a GPU 256.
-        progress: called after every pass with the masks that were answered for this image so far.
+    Regions come from SLIC, not from the model's tokenizer, and masks from the image's pixels and the seed, so that
+    every model answers the same questions. In each sample a region is *omitted* with probability p, ``p ~ U(0.1,
+    0.3)`` drawn anew for each sample (the paper does not say whether p is of presence or of omission; with presence
+    the model would see almost nothing), and becomes the mean colour of the image. Samples are weighted by
+    ``exp(−d² / 2σ²)``, d the cosine distance to the whole image and σ = 0.25, LIME's kernel. The surrogate is ridge
+    regression with an intercept.
 
     Shape:
-        images ``(B, C, H, W)`` to ``(B, H, W)``: for every pixel the coefficient of its region.
+        one ``(H, W)`` map an image: for every pixel the coefficient of its region.
     """
 
     name: ClassVar[str] = "lime"
     of_class: ClassVar[bool] = True
-    samples: int = 256
-    regions: int = 64
-    least: float = 0.1
-    most: float = 0.3
-    penalty: float = 1.0
-    seed: int = 0
-    batch: int | None = None
-    progress: Callable[[int], None] = field(default=lambda masks: None, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        for option in ("samples", "regions", "batch"):
-            value = getattr(self, option)
-            if value is not None and value < 1:
-                raise ValueError(f"expected {option} of at least 1, got {value}")
-        if not 0 <= self.least <= self.most <= 1:
-            raise ValueError(f"expected 0 ≤ least ≤ most ≤ 1, got {self.least} and {self.most}")
+    samples: int = option(256, "LIME: masks an image, each a forward pass", least=1)
+    regions: int = option(64, "Number of regions that SLIC aims at", least=1)
+    omitted: tuple[float, float] = option((0.1, 0.3), "Bounds of p", least=0, most=1)
+    penalty: float = option(1.0, "Penalty of the ridge regression", least=0)
+    seed: int = option(0, "Another seed gives other masks")
+    batch: int | None = option(None, "Masked images in a forward pass (default: 32, or 256 on a GPU)", least=1)
+    progress: Callable[[int], None] = field(default=lambda masks: None, compare=False, repr=False)
 
     def config(self) -> dict[str, Any]:
         """All that the map depends on beside model and image."""
         return {key: value for key, value in vars(self).items() if key not in ("batch", "progress")}
 
     @torch.no_grad()
-    def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
+    def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         check_lime()
-        classes = choose_classes(model(images), target)
-        return torch.stack([self._explain(model, image, int(label))
-                            for image, label in zip(images, classes, strict=True)])
+        return [self._explain(seen.model, image, int(label)) for image, label in zip(seen.images, classes, strict=True)]
 
     def _explain(self, model: SpitModel, image: Tensor, label: int) -> Tensor:
         labels = slic_regions(image, self.regions).to(image.device)
         pixels = to_float(image[None])
         mean = pixels.mean((2, 3), keepdim=True)
         masks = self.masks(image, int(labels.max()) + 1).to(image.device)
-
         answered = 0
 
         def probabilities(occluded: Tensor) -> Tensor:
@@ -93,12 +75,13 @@ class Lime:
     def masks(self, image: Tensor, regions: int) -> Tensor:
         """Which regions are present in each sample, ``(samples, regions)`` float."""
         random = image_generator(image, self.seed)
-        omitted = torch.rand(self.samples, 1, generator=random) * (self.most - self.least) + self.least
+        least, most = self.omitted
+        omitted = torch.rand(self.samples, 1, generator=random) * (most - least) + least
         return (torch.rand(self.samples, regions, generator=random) >= omitted).float()
 
 
 def check_lime() -> None:
-    """Refuse to begin without the packages.
+    """Check that the packages are installed.
 
     Raises:
         MissingExtra: captum or scikit-image is not installed.

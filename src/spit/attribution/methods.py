@@ -1,6 +1,5 @@
 """``spit.explain``: one call for every method of attribution."""
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, Protocol
@@ -16,12 +15,15 @@ from spit.attribution.prototypes import find_prototypes
 from spit.attribution.relevance import Relevance
 from spit.attribution.targets import Target, read_target
 from spit.errors import MissingExtra, SpitError, WeightsError
-from spit.images import Images, image_blocks
+from spit.forward_pass import ForwardPass
+from spit.images import Images
 from spit.model import SpitModel
+from spit.options import check_choice
+from spit.predictor import Prediction, Predictor
 
 
 class Method(Protocol):
-    """A method of attribution: a name, and maps from a model, images of one size and their classes."""
+    """A method of attribution."""
 
     @property
     def name(self) -> str: ...
@@ -35,8 +37,8 @@ class Method(Protocol):
         """All that a map depends on beside model and image, as JSON has it."""
         ...
 
-    def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
-        """``(B, C, H, W)`` and ``(B,)`` classes, or None for the predicted ones, to ``(B, H, W)``."""
+    def __call__(self, seen: ForwardPass, classes: Tensor) -> Sequence[Tensor]:
+        """One ``(h, w)`` map for each image of a pass, and the ``(B,)`` classes to explain."""
         ...
 
 
@@ -45,7 +47,7 @@ METHODS: dict[str, type[Any]] = {
 }
 
 
-def explain(model: SpitModel, images: Images, method: str | Method = "flow",
+def explain(model: SpitModel | Predictor, images: Images, method: str | Method = "flow",
             target: Target = None) -> Tensor | tuple[Tensor, ...]:
     """Which pixels a prediction rests on (§3.2, App. D).
 
@@ -60,52 +62,58 @@ def explain(model: SpitModel, images: Images, method: str | Method = "flow",
     "random"      a random value for its token, a control                                    no
     ============  =========================================================================  ===========
 
-    Values are comparable within a map; their scale means nothing. Every pixel has the value of its token,
-    or region, without interpolation. A map depends on its own image alone.
+    Values are comparable within a map; their scale has no meaning. Every pixel has the value of its token, or region,
+    without interpolation. A map depends on its own image alone. For several questions about one image, call
+    :func:`spit.load` and ask one :class:`spit.Prediction`.
 
     Args:
-        model: any model of ours, in evaluation mode.
-        images: never modified. Images of different sizes are explained size by size.
+        model: in evaluation mode.
+        images: what :class:`spit.Predictor` takes; not modified.
         method: a name, or a method made with options, such as ``spit.attribution.Lime(samples=1000)`` or
             ``spit.attribution.PrototypeProjection("prototypes.safetensors")``.
-        target: the class to explain, one for all images or one for each; the predicted one unless told.
+        target: the class to explain, by index or name, one for all images or one for each (default: the predicted
+            class).
 
     Shape:
-        ``(B, H, W)`` float32, or one ``(H, W)`` an image where sizes differ.
+        ``(B, H, W)`` float32, or one ``(H, W)`` an image if sizes differ.
 
     Raises:
-        TypeError, ValueError: a model in training mode, an unknown method or class, or images that the
-            model refuses.
+        TypeError, ValueError: a model in training mode, an unknown method or class, or images that the model refuses.
         MissingExtra: "lime" without captum or scikit-image.
         WeightsError: "prototype" for a model that has no prototypes yet.
+
+    Example:
+        >>> import spit, torch
+        >>> model = spit.create_model("spit_tiny_16", pretrained=True)
+        >>> spit.explain(model, torch.rand(1, 3, 64, 64), "relevance", target="tabby").shape
+        torch.Size([1, 64, 64])
     """
+    chosen = _method(method)  # an unknown one is refused before the pass
+    return explain_prediction(Predictor.of(model)(images), chosen, target)
+
+
+def explain_prediction(prediction: Prediction, method: str | Method, target: Target) -> Tensor | tuple[Tensor, ...]:
+    """:func:`explain` of images that the model has seen."""
+    chosen, classes = _method(method), read_target(prediction, target)
+    parts = classes.split([len(one.images) for one in prediction.passes])
+    maps = [values for one, own in zip(prediction.passes, parts, strict=True) for values in chosen(one, own)]
+    return prediction.join([values.to(torch.float32) for values in maps])
+
+
+def _method(method: str | Method) -> Method:
     chosen = create_method(method) if isinstance(method, str) else method
     if not callable(chosen):
         raise TypeError(f"expected a method by name ({', '.join(METHODS)}) or a method object, got {method!r}")
-    if model.training:
-        raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; "
-                         "call model.eval()")
-    # A batch is checked by the model; to look at it twice would have a GPU wait twice.
-    blocks = (images,) if isinstance(images, Tensor) and images.ndim == 4 else image_blocks(images)
-    classes = read_target(model, sum(len(block) for block in blocks), target)
-    maps, first = [], 0
-    for block in blocks:
-        own = None if classes is None else classes[first : first + len(block)]
-        maps.append(chosen(model, block.detach(), own).to(torch.float32))
-        first += len(block)
-    return maps[0] if len(maps) == 1 else tuple(image for block in maps for image in block)
+    return chosen
 
 
 def create_method(name: str, **options: Any) -> Method:
     """A method by name.
 
     Raises:
-        ValueError: an unknown name; the known ones are named, and the nearest where one is near.
+        ValueError: an unknown name; the nearest known one is named.
     """
-    if name not in METHODS:
-        near = difflib.get_close_matches(str(name), METHODS, n=1, cutoff=0.7)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"expected a method among {', '.join(METHODS)}, got {name!r}{hint}")
+    check_choice("method", name, METHODS)
     method: Method = METHODS[name](**options)
     return method
 
@@ -116,15 +124,15 @@ def choose_methods(model: SpitModel, names: Sequence[str] | None = None, samples
     """Methods made for one model, with its own prototypes.
 
     Args:
-        names: in this order, each once; unless told those of Fig. 1 that can be had here: flow, prototype where the
-            model has prototypes, lime where captum is installed.
+        names: in this order, each once (default: those of Fig. 1 that are available: flow; prototype, if the model has
+            prototypes; lime, if captum is installed).
         samples: LIME's masks.
         prototypes: files to look for the model's prototypes in.
-        left_out: called with each of Fig. 1's that cannot be had, and why, where no names were told.
+        left_out: called with each default method that is not available, and the reason.
 
     Raises:
         ValueError: an unknown name.
-        MissingExtra, WeightsError: a method that was asked for cannot be had.
+        MissingExtra, WeightsError: a method in ``names`` is not available.
     """
     def make(name: str) -> Method:
         if name == "prototype":

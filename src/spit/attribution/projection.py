@@ -8,24 +8,22 @@ import torch
 from torch import Tensor
 
 from spit.attribution.prototypes import Prototypes, find_prototypes, load_prototypes
-from spit.attribution.targets import choose_classes
-from spit.model import SpitModel
+from spit.forward_pass import ForwardPass
 
 
 @dataclass(frozen=True)
 class PrototypeProjection:
     """``Φ(ξ) v`` with v the first right singular vector of ``M − μ(M)``, ``M = [Φ(ξ); ν_c]``.
 
-    Φ(ξ) are the image's tokens as they leave f, after the final norm, and ν_c the prototypes of the class,
-    which J(ν) holds near unit length. The paper does not say which way v points: here the prototypes lie on
-    its positive side.
+    Φ(ξ) are the image's tokens after the final norm, and ν_c the prototypes of the class, which J(ν) holds near unit
+    length. The paper does not say which way v points: here the prototypes lie on its positive side.
 
     Args:
-        prototypes: the model's, or the file or the name of the model they come from; those that come with spit
-            for these weights unless told.
+        prototypes: the model's, or a file or the name of a model that they come from (default: those that come with
+            spit for these weights).
 
     Shape:
-        images ``(B, C, H, W)`` to ``(B, H, W)``: for every pixel its token's coordinate.
+        one ``(H, W)`` map an image: for every pixel its token's coordinate.
     """
 
     name: ClassVar[str] = "prototype"
@@ -34,27 +32,19 @@ class PrototypeProjection:
 
     def config(self) -> dict[str, Any]:
         """All that the map depends on beside model and image."""
-        if self.prototypes is None:
-            return {"prototypes": None}
-        held = self.prototypes if isinstance(self.prototypes, Prototypes) else load_prototypes(self.prototypes)
-        return {"prototypes": held.digest}
+        return {"prototypes": None if self.prototypes is None else self._loaded().digest}
 
     @torch.no_grad()
-    def __call__(self, model: SpitModel, images: Tensor, target: Tensor | None = None) -> Tensor:
-        prototypes = self._held(model)
-        output = model(images, record=())
-        classes = choose_classes(output.logits, target)
-        own = prototypes.values.to(images.device)[classes]  # (B, K, D)
-        values = [project(tokens.float(), anchors) for tokens, anchors in zip(output.tokens, own, strict=True)]
-        painted: Any = output.partition.paint(torch.cat(values))
-        return painted  # type: ignore[no-any-return]
+    def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
+        prototypes = find_prototypes(seen.model) if self.prototypes is None else self._loaded()
+        prototypes.check(seen.model)
+        own = prototypes.values.to(classes.device)[classes]  # (B, K, D)
+        return seen.paint(torch.cat([project(tokens.float(), anchors)
+                                     for tokens, anchors in zip(seen.tokens, own, strict=True)]))
 
-    def _held(self, model: SpitModel) -> Prototypes:
-        if self.prototypes is None:
-            return find_prototypes(model)
-        held = self.prototypes if isinstance(self.prototypes, Prototypes) else load_prototypes(self.prototypes)
-        held.check(model)
-        return held
+    def _loaded(self) -> Prototypes:
+        given = self.prototypes
+        return given if isinstance(given, Prototypes) else load_prototypes(given or "")
 
 
 def project(tokens: Tensor, prototypes: Tensor) -> Tensor:

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from spit import registry
 from spit.errors import WeightsError
 from spit.model import SpitModel
-from spit.weights import write_whole
+from spit.weights import digest, write_whole
 
 FILE = "prototypes.safetensors"
 FORMAT = 1
@@ -78,11 +77,12 @@ def load_prototypes(source: str | PathLike[str]) -> Prototypes:
         WeightsError: no such file, or not one that spit wrote.
     """
     path = Path(source)
-    if not path.exists() and str(source) in registry.MODELS:
-        path = registry.CHECKPOINTS / str(source) / FILE
-        if not path.exists():
-            raise WeightsError(f"no prototypes of {source} come with this version of spit; make them with "
+    if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
+        folder = registry.checkpoint_folder(str(source))
+        if folder is None or not (folder / FILE).exists():
+            raise WeightsError(f"no prototypes of {source} come with spit; make them with "
                                "spit.attribution.fit_prototypes")
+        path = folder / FILE
     try:
         with safe_open(str(path), framework="pt") as file:
             about = json.loads((file.metadata() or {})["prototypes"])
@@ -104,7 +104,7 @@ def find_prototypes(model: SpitModel, files: Iterable[str | PathLike[str]] = ())
     Raises:
         WeightsError: none of them, or a damaged file.
     """
-    wanted = weights_digest(model)
+    wanted = digest(model)
     for path in (*files, *sorted(registry.CHECKPOINTS.glob(f"*/{FILE}"))):
         found = load_prototypes(path)
         if found.about.get("weights") == wanted:
@@ -113,16 +113,3 @@ def find_prototypes(model: SpitModel, files: Iterable[str | PathLike[str]] = ())
     raise WeightsError("no prototypes of this model's weights, neither given nor with spit; make them with "
                        "spit.attribution.fit_prototypes(model, images).save(\"prototypes.safetensors\") and give them "
                        "with --prototypes FILE, in Python with spit.attribution.PrototypeProjection(FILE)")
-
-
-def weights_digest(model: SpitModel) -> str:
-    """A hash of the weights rounded to half precision, so that a model and its half-precision copy have one.
-
-    The tokenizer is no part of it: prototypes serve the same weights on any tokens.
-    """
-    digest = hashlib.sha256()
-    for name, tensor in model.state_dict().items():
-        digest.update(name.encode())
-        half = tensor.detach().to("cpu", torch.float16 if tensor.is_floating_point() else tensor.dtype)
-        digest.update(half.contiguous().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()[:16]

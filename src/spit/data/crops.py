@@ -8,7 +8,7 @@ from torch import Tensor
 LONGEST = 16  # a strip longer than this many times its short side is cut before it is resized
 
 
-def central_square(image: Tensor, size: int) -> Tensor:
+def central_square(image: Tensor, size: int, crop: float = 0.875) -> Tensor:
     """What ViTs are evaluated on: the short side to 8/7 of the size (256 for 224), bicubic, and its centre.
 
     Shape:
@@ -19,7 +19,7 @@ def central_square(image: Tensor, size: int) -> Tensor:
     top, left = max(height - longest, 0) // 2, max(width - longest, 0) // 2
     image = image[:, top : top + longest, left : left + longest]
     height, width = image.shape[1:]
-    short = round(size * 8 / 7)
+    short = round(size / crop)
     scaled = (int(short * width / min(height, width)), int(short * height / min(height, width)))
     picture = Image.fromarray(image.permute(1, 2, 0).contiguous().cpu().numpy())
     picture = picture.resize(scaled, Image.Resampling.BICUBIC)

@@ -3,7 +3,7 @@
 from spit.segmentation.correspondence import Correspondence, correspond
 from spit.segmentation.cut import Cut
 from spit.segmentation.normalized_cut import normalized_cut
-from spit.segmentation.saliency import Segmentation, segment
+from spit.segmentation.saliency import Segmentation, segment, segment_prediction
 
 __all__ = [
     "Correspondence",
@@ -12,4 +12,5 @@ __all__ = [
     "correspond",
     "normalized_cut",
     "segment",
+    "segment_prediction",
 ]

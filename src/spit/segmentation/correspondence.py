@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.images import Images, image_blocks
+from spit.images import Images
 from spit.model import SpitModel
 from spit.partition import Partition
+from spit.predictor import Prediction, Predictor, at_size
 from spit.segmentation.cut import Cut
-from spit.segmentation.observation import check_model, join, maps_of, parts_of
 from spit.segmentation.saliency import cut_tokens
 from spit.tokens import plural
 
@@ -41,75 +42,86 @@ class Scene:
     """One image as correspondences see it.
 
     Shape:
-        image ``(3, H, W)``, tokens ``(N, D)`` of unit length, side ``(N,)`` bool, True on the foreground, colors
-        ``(N, 3)`` in [0, 1], 0 on the background.
+        tokens ``(N, D)`` of unit length, side ``(N,)`` bool, True on the foreground, colors ``(N, 3)`` in [0, 1], 0 on
+        the background; size ``(H, W)``.
     """
 
-    image: Tensor
     partition: Partition
     tokens: Tensor
     side: Tensor
     colors: Tensor
+    size: tuple[int, ...]
 
     def paint(self, colors: Tensor) -> Tensor:
         """Colours of the regions at the image's own pixels, ``(N, 3)`` to ``(H, W, 3)`` float32."""
-        return maps_of(self.partition, colors.float(), [self.image])[0]
+        return at_size(self.partition.paint(colors.float())[0], self.size)
 
 
 @torch.no_grad()
-def correspond(model: SpitModel, source: Tensor, targets: Images, *, temperature: float = TEMPERATURE,
-               tau: float | None = None, features: str = "tokens", layer: int = -1, foreground: str = "border",
-               size: int | None = None) -> Correspondence:
+def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets: Images | None = None, *,
+               temperature: float = TEMPERATURE, size: int | None = None, **options: Any) -> Correspondence:
     """Colour the parts of a source image, and the parts of target images that are like them.
 
-    With z the final tokens of unit length, class token apart, ``A = softmax(z_m z_nᵀ / 0.01)`` is the cross
-    attention between source m and target n, and ``c_{m→n} = Aᵀ c_m``: each token of the target mixes the
-    colours of the source's tokens that it is like, so the softmax runs over the source. ``c_m`` are the first
-    three principal components of ``z_m``, brought to [0, 1] over the foreground, and 0 on the background that
-    the normalised cut finds.
+    Call it as ``correspond(prediction, others)`` with predictions of one source and of the targets, or as
+    ``correspond(model, source, targets)`` with images.
 
-    Where the paper's colours are random in their signs (``torch.pca_lowrank``), these are not: the loading of
-    the largest magnitude of every component is positive.
+    With z the final tokens of unit length, without the class token, ``A = softmax(z_m z_nᵀ / 0.01)`` is the cross
+    attention between source m and target n, and ``c_{m→n} = Aᵀ c_m``: each token of the target mixes the colours of the
+    source's tokens that it is like, so the softmax runs over the source. ``c_m`` are the first three principal
+    components of ``z_m``, scaled to [0, 1] over the foreground, and 0 on the background that the normalised cut finds.
+    The paper's colours are random in their signs (``torch.pca_lowrank``); here the loading of the largest magnitude of
+    every component is positive.
 
     Args:
-        model: in evaluation mode.
-        source: one image.
-        targets: at any size; never modified.
+        source: a prediction of one image; or a model in evaluation mode.
+        others: a prediction of the targets; or the source image.
+        targets: with a model, the target images, of any size; not modified.
         temperature: of the softmax.
-        tau, features, layer, foreground, size: of the cut, see :class:`~spit.segmentation.Cut`.
+        size: with a model, the shorter side that it sees (default: the image's own).
+        options: of :class:`~spit.segmentation.Cut`.
 
     Shape:
         source ``(3, H, W)``; targets ``(B, 3, H, W)`` or a list of ``(3, H, W)``.
 
     Raises:
         TypeError, ValueError: several sources, a temperature of 0, or what :func:`spit.segment` refuses.
+
+    Example:
+        >>> import spit, torch
+        >>> predictor = spit.Predictor(spit.create_model("spit_tiny_16", pretrained=True))
+        >>> spit.correspond(predictor(torch.rand(3, 64, 64)), predictor(torch.rand(2, 3, 48, 64)))
+        Correspondence(source 64 × 64, 2 targets)
     """
-    blocks = image_blocks(source)
-    if len(blocks) != 1 or len(blocks[0]) != 1:
-        raise ValueError(f"expected one source image, got {sum(len(block) for block in blocks)}; "
-                         "call once for each source")
+    cut = Cut(**options)
+    if isinstance(source, Prediction):
+        first, rest = source, others
+    else:
+        predictor = Predictor.of(source)
+        first, rest = (predictor(images, crop=False, size=size) for images in (others, targets))
+    if not isinstance(rest, Prediction):
+        raise TypeError(f"expected a prediction of the targets, got {type(rest).__name__}; call predictor(targets)")
+    if len(first) != 1:
+        raise ValueError(f"expected one source image, got {len(first)}; call once for each source")
     if not temperature > 0:
         raise ValueError(f"expected a temperature above 0, got {temperature}")
-    cut = Cut(tau, features, layer, foreground, size)
-    [scene] = scenes(model, blocks[0], cut)
-    found = [transfer(scene, target, temperature) for target in scenes(model, targets, cut)]
-    return Correspondence(scene.paint(scene.colors), join(found))
+    [scene] = scenes(first, cut)
+    found = [transfer(scene, target, temperature) for target in scenes(rest, cut)]
+    together = len({one.shape for one in found}) == 1
+    return Correspondence(scene.paint(scene.colors), torch.stack(found) if together else tuple(found))
 
 
 @torch.no_grad()
-def scenes(model: SpitModel, images: Images, cut: Cut) -> list[Scene]:
-    """What correspondences need of each image, to be used in any pair."""
-    check_model(model)
-    cut.layer_of(model.config.depth)
+def scenes(prediction: Prediction, cut: Cut) -> list[Scene]:
+    """What correspondences need of each image, for use in any pair."""
     if cut.scales != 1:
         raise ValueError(f"expected scales 1, since parts that correspond are tokens of one scale, got {cut.scales}")
     made = []
-    for some in parts_of(images):
-        seen, values, _ = cut_tokens(model, some, cut)
-        sides = torch.split(values > 0, seen.tokens.counts.tolist())
-        for index, (image, tokens, side) in enumerate(zip(some, seen.tokens, sides, strict=True)):
+    sizes = iter(prediction.sizes)
+    for one in prediction.passes:
+        sides = torch.split(cut_tokens(one, cut)[0] > 0, one.tokens.counts.tolist())
+        for index, (tokens, side) in enumerate(zip(one.tokens, sides, strict=True)):
             unit = F.normalize(tokens.double(), dim=1)
-            made.append(Scene(image, seen.partition[index], unit, side, pseudo_colors(unit, side)))
+            made.append(Scene(one.partition[index], unit, side, pseudo_colors(unit, side), next(sizes)))
     return made
 
 
@@ -121,9 +133,9 @@ def transfer(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> 
 
 @torch.no_grad()
 def colored_share(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> float:
-    """How much of the target's area the attention finds in the source's foreground; the rest is black.
+    """Share of the target's area that attends to the source's foreground; the rest is black.
 
-    Near 0 where the target's parts are all liker to the source's background, as in photos of nothing in common.
+    It is near 0 if all parts of the target are more like the source's background.
     """
     found = mix(source.tokens, target.tokens, source.side[:, None].to(source.tokens), temperature)
     return float(target.paint(found).mean())
@@ -160,17 +172,11 @@ def pseudo_colors(tokens: Tensor, side: Tensor) -> Tensor:
     return colors.clamp(0, 1) * side[:, None]
 
 
-def all_pairs(model: SpitModel, images: Sequence[Tensor], cut: Cut,
-              temperature: float = TEMPERATURE) -> list[list[Tensor]]:
-    """Every image as the source of every other (Fig. 3's grid).
+def all_pairs(made: Sequence[Scene], temperature: float = TEMPERATURE) -> list[list[Tensor]]:
+    """Every image as the source of every other.
 
     Shape:
         row m, column n is ``c_{m→n}`` at image n's pixels, ``(H, W, 3)``; on the diagonal the source's own colours.
     """
-    return pairs_of(scenes(model, images, cut), temperature)
-
-
-def pairs_of(made: Sequence[Scene], temperature: float = TEMPERATURE) -> list[list[Tensor]]:
-    """:func:`all_pairs` of images that the model has seen."""
     return [[source.paint(source.colors) if source is target else transfer(source, target, temperature)
              for target in made] for source in made]

@@ -4,18 +4,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spit.forward_pass import ForwardPass
 from spit.images import to_float
-from spit.model import SpitModel
-from spit.segmentation.observation import Observation
 
 
-def orient(model: SpitModel, seen: Observation, values: Tensor, rule: str) -> Tensor:
+def orient(seen: ForwardPass, values: Tensor, rule: str) -> Tensor:
     """The values with the foreground positive.
 
     Args:
-        values: standardised, the entry of the largest magnitude of each image's cut positive (TokenCut's
-            foreground), as :func:`~spit.segmentation.normalized_cut.normalized_cut` leaves it. Where a rule
-            finds both sides alike they stay so.
+        values: standardised, the entry of the largest magnitude of each image's cut positive (TokenCut's foreground),
+            as :func:`~spit.segmentation.normalized_cut.normalized_cut` returns it. If a rule finds both sides alike,
+            they stay as they are.
         rule: see :class:`~spit.segmentation.cut.Cut`.
 
     Shape:
@@ -23,8 +22,8 @@ def orient(model: SpitModel, seen: Observation, values: Tensor, rule: str) -> Te
     """
     if rule == "largest":
         return values
-    masks = list(seen.partition.paint(values > 0))
-    flip = _by_border(masks) if rule == "border" else _by_class_token(model, seen, masks)
+    masks = seen.paint(values > 0)
+    flip = _by_border(masks) if rule == "border" else _by_class_token(seen, masks)
     return torch.where(flip[seen.tokens.image_of], -values, values)
 
 
@@ -38,7 +37,7 @@ def _by_border(masks: list[Tensor]) -> Tensor:
     return torch.stack([2 * rim.sum() > len(rim) for rim in rims])
 
 
-def _by_class_token(model: SpitModel, seen: Observation, masks: list[Tensor]) -> Tensor:
+def _by_class_token(seen: ForwardPass, masks: list[Tensor]) -> Tensor:
     """Flip where the other side alone has a class token nearer to the whole image's (App. E).
 
     App. E says "class tokens (produced given the saliency mask)". What is masked here are pixels, by the
@@ -52,7 +51,7 @@ def _by_class_token(model: SpitModel, seen: Observation, masks: list[Tensor]) ->
         pixels = to_float(image[None])[0]
         mean = pixels.mean((1, 2), keepdim=True)
         sides += [torch.where(mask, pixels, mean), torch.where(mask, mean, pixels)]
-    near = F.cosine_similarity(model.embed(sides).view(len(masks), 2, -1).double(),
+    near = F.cosine_similarity(seen.model.embed(sides).view(len(masks), 2, -1).double(),
                                seen.class_token[:, None].double(), dim=2)
     both = torch.stack([mask.any() & ~mask.all() for mask in masks])
     return (near[:, 1] > near[:, 0]) & both

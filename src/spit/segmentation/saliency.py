@@ -1,36 +1,36 @@
 """Salient objects from the tokens of a classifier (§3.2, App. E)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from spit.images import Images, to_float
+from spit.forward_pass import ForwardPass
+from spit.images import Images
 from spit.model import SpitModel
 from spit.partition import Partition
+from spit.predictor import Prediction, Predictor
 from spit.segmentation.cut import Cut
 from spit.segmentation.foreground import orient
-from spit.segmentation.guided import guided_filter
 from spit.segmentation.normalized_cut import cut_graphs, standardize
-from spit.segmentation.observation import Observation, check_model, join, maps_of, observe, parts_of
 from spit.tokenizers import SuperpixelTokenizer
 
 
 @dataclass(frozen=True)
 class Segmentation:
-    """What stands out in each image.
+    """The salient object of each image.
 
     Attributes:
         saliency: soft maps, above 0.5 on the foreground.
         mask: the foreground.
         values: the standardised Fiedler vector of the model's own scale, the foreground positive, one entry a token.
         partition: of the images as the model saw them; row v of ``values`` belongs to region v.
-        tau: τ, the cosine above which tokens were joined, each image's own unless it was told.
+        tau: the cosine τ above which tokens were joined in each image.
 
     Shape:
-        saliency ``(B, H, W)`` float32 and mask ``(B, H, W)`` bool, tuples of ``(H, W)`` where sizes differ;
-        values ``(ΣN,)`` float32; tau ``(B,)`` float64.
+        saliency ``(B, H, W)`` float32 and mask ``(B, H, W)`` bool, tuples of ``(H, W)`` if sizes differ; values
+        ``(ΣN,)`` float32; tau ``(B,)`` float64.
     """
 
     saliency: Tensor | tuple[Tensor, ...]
@@ -48,83 +48,73 @@ class Segmentation:
         return f"Segmentation(foreground [{shares}{more}], {self.partition!r})"
 
 
-@torch.no_grad()
-def segment(model: SpitModel, images: Images, *, tau: float | None = None, features: str = "tokens",
-            layer: int = -1, foreground: str = "border", size: int | None = None, scales: int = 1,
-            refine: str | None = None) -> Segmentation:
+def segment(model: SpitModel | Predictor, images: Images, *, size: int | None = None, **options: Any) -> Segmentation:
     """Find the salient object of each image: TokenCut on the model's own tokens.
 
-    The tokens, class token apart, are a graph joined where their cosine is above τ, the image's own unless
-    told; its normalised cut gives the Fiedler vector x; ``z = (x − mean) / std`` over the tokens, turned so
-    that the foreground is positive, is painted on the regions without interpolation. The soft map is
-    ``1 / (1 + e^(−z))`` and the mask where that exceeds 0.5. An image with nothing to cut, one superpixel say,
-    is 0.5 everywhere and has no foreground.
+    Tokens, except the class token, form a graph, joined where their cosine is above τ. Its normalised cut gives the
+    Fiedler vector x; ``z = (x − mean) / std`` over the tokens, turned so that the foreground is positive, is painted on
+    the regions without interpolation. The soft map is ``1 / (1 + e^(−z))`` and the mask is where that exceeds 0.5. An
+    image with nothing to cut, such as one superpixel, is 0.5 everywhere and has no foreground.
 
-    What the tokens are is the model's business: ``model.with_tokenizer("superpixel", levels=3)`` cuts finer ones.
+    ``model.with_tokenizer("superpixel", levels=3)`` cuts finer tokens.
 
     Args:
         model: in evaluation mode.
-        images: at any size; never modified.
-        tau, features, layer, foreground, size, scales, refine: see :class:`~spit.segmentation.Cut`.
+        images: at any size; not modified.
+        size: shorter side that the model sees (default: the image's own); maps come back at the image's own pixels.
+        options: of :class:`~spit.segmentation.Cut`.
 
     Shape:
         images ``(B, 3, H, W)``, one ``(3, H, W)``, or a list of different sizes.
 
     Raises:
-        TypeError, ValueError: a model in training mode, an option or layer that is not there, or images that
-            the model does not take.
+        TypeError, ValueError: a model in training mode, an unknown option or layer, or images that the model refuses.
+
+    Example:
+        >>> import spit, torch
+        >>> model = spit.create_model("spit_tiny_16", pretrained=True)
+        >>> spit.segment(model, torch.rand(1, 3, 64, 48)).mask.shape
+        torch.Size([1, 64, 48])
     """
-    return segment_with(model, images, Cut(tau, features, layer, foreground, size, scales, refine))
+    cut = Cut(**options)
+    return segment_prediction(Predictor.of(model)(images, crop=False, size=size), cut)
 
 
 @torch.no_grad()
-def segment_with(model: SpitModel, images: Images, cut: Cut) -> Segmentation:
-    """:func:`segment` with its options in one object."""
-    check_model(model)
-    cut.layer_of(model.config.depth)
-    finer = finer_models(model, cut.scales - 1)
-    soft: list[Tensor] = []
-    values, partitions, thresholds = [], [], []
-    for some in parts_of(images):
-        seen, found, used = cut_tokens(model, some, cut)
-        maps = maps_of(seen.partition, found, some)
-        for other in finer:
-            further, more, _ = cut_tokens(other, some, cut)
-            maps = [one + another for one, another in zip(maps, maps_of(further.partition, more, some), strict=True)]
-        maps = [(total / cut.scales).sigmoid() for total in maps]
-        if cut.refine is not None:
-            maps = [guided_filter(to_float(image[None])[0], soft) for image, soft in zip(some, maps, strict=True)]
-        soft += maps
-        values.append(found)
-        partitions.append(seen.partition)
-        thresholds.append(used)
-    saliency = join(soft)
+def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
+    """:func:`segment` of images that the model has seen."""
+    found = [cut_tokens(one, cut) for one in prediction.passes]
+    values, tau = (torch.cat(parts) for parts in zip(*found, strict=True))
+    total = list(prediction.paint(values))
+    for finer in finer_predictions(prediction, cut.scales - 1):
+        more = finer.paint(torch.cat([cut_tokens(one, cut)[0] for one in finer.passes]))
+        total = [one + another for one, another in zip(total, more, strict=True)]
+    saliency = prediction.join([(one / cut.scales).sigmoid() for one in total])
     mask = saliency > 0.5 if isinstance(saliency, Tensor) else tuple(one > 0.5 for one in saliency)
-    return Segmentation(saliency, mask, torch.cat(values), Partition.cat(partitions), torch.cat(thresholds))
+    return Segmentation(saliency, mask, values, prediction.partition, tau)
 
 
-def finer_models(model: SpitModel, count: int) -> list[SpitModel]:
-    """The same model on the levels of the hierarchy below its own, one after the other.
+def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
+    """The same images seen on the next finer levels of the hierarchy.
 
     Raises:
-        ValueError: its tokens have no hierarchy, or not so many levels.
+        ValueError: the tokens have no hierarchy, or too few levels.
     """
-    if count == 0:
-        return []
-    levels = model.tokenizer.levels if isinstance(model.tokenizer, SuperpixelTokenizer) else 1
+    tokenizer = prediction.predictor.model.tokenizer
+    levels = tokenizer.levels if isinstance(tokenizer, SuperpixelTokenizer) else 1
     if count >= levels:
-        raise ValueError(f"expected no more scales than the {levels} of the model's {model.config.tokenizer} tokens, "
-                         f"got {count + 1}")
-    return [model.with_tokenizer("superpixel", levels=levels - by).eval() for by in range(1, count + 1)]
+        name = prediction.predictor.model.config.tokenizer
+        raise ValueError(f"expected at most {levels} scales, the levels of the model's {name} tokens, got {count + 1}")
+    return [prediction.with_tokenizer("superpixel", levels=levels - by) for by in range(1, count + 1)]
 
 
-def cut_tokens(model: SpitModel, images: Sequence[Tensor], cut: Cut) -> tuple[Observation, Tensor, Tensor]:
-    """One pass of some images, their standardised Fiedler vectors with the foreground positive, and the τ of each.
+def cut_tokens(seen: ForwardPass, cut: Cut) -> tuple[Tensor, Tensor]:
+    """The standardised Fiedler vectors of a pass, with the foreground positive, and the τ of each image.
 
     Shape:
-        images ``(3, H, W)`` each; the vectors ``(ΣN,)`` float32, τ ``(B,)`` float64.
+        the vectors ``(ΣN,)`` float32, τ ``(B,)`` float64.
     """
-    seen = observe(model, images, cut)
-    vectors, used = cut_graphs(seen.compared, cut.tau)
-    values = standardize(vectors, seen.compared.offsets)
-    return seen, orient(model, seen, values, cut.foreground).float(), used
+    layer = cut.layer_of(seen.model.config.depth)
+    compared = seen.layer_keys(layer) if cut.cut_on == "keys" else seen.layer_tokens(layer)
+    vectors, used = cut_graphs(compared, cut.tau)
+    return orient(seen, standardize(vectors, compared.offsets), cut.foreground).float(), used

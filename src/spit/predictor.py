@@ -1,0 +1,322 @@
+"""Predictor and Prediction: a model that has looked at images, and what it can say about them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from PIL.Image import Image as Picture
+from torch import Tensor
+from torch.nn import functional as F
+
+from spit import weights
+from spit.data.classes import class_names
+from spit.data.crops import central_square
+from spit.data.images import load_image
+from spit.forward_pass import ForwardPass
+from spit.images import image_blocks, quantize, to_float
+from spit.model import SpitModel
+from spit.partition import Partition
+from spit.registry import load_model
+from spit.tokens import Tokens
+
+if TYPE_CHECKING:
+    from spit.attribution import Method, Target
+    from spit.segmentation import Segmentation
+
+DEFAULT_SIZE = 224
+KEPT = 2**28  # numbers of attention and layers that a Prediction keeps, 1 GiB of float32; beyond, they are recomputed
+
+Source = Any  # a tensor, a path, a PIL image or an array; or a sequence of them
+
+
+class Guess(NamedTuple):
+    """A class name and the probability that the model gives it."""
+
+    name: str
+    probability: float
+
+
+def load(source: str | PathLike[str], device: str = "auto", size: int | None = None) -> "Predictor":
+    """Load a model that is ready to answer.
+
+    Args:
+        source: what :func:`spit.load_model` takes: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a
+            folder, a Hugging Face hub id, or a file with a ViT in timm's names.
+        device: "cpu", "cuda", "cuda:1", or "auto" for CUDA if there is any.
+        size: side of the square that the model is asked at (default: the model's own).
+
+    Raises:
+        ValueError: an unknown name or device.
+        WeightsError: no such weights, or damaged ones.
+
+    Example:
+        >>> import spit
+        >>> from skimage.data import chelsea
+        >>> predictor = spit.load("spit_tiny_16", device="cpu")
+        >>> prediction = predictor(chelsea())
+        >>> [name for name, probability in prediction.top(2)[0]]
+        ['Egyptian cat', 'tabby']
+    """
+    place = choose_device(device)
+    path = Path(source)
+    name = path.stem if path.is_file() else path.name
+    return Predictor(load_model(source).to(place), name, size)
+
+
+def choose_device(name: str) -> str:
+    """A device that is there and that spit has kernels for; "auto" is CUDA if there is any, else the CPU."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind = str(name).partition(":")[0]
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f"expected device cpu, cuda or auto, got {name!r}")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"expected a device that is there, but torch finds no CUDA device for {name!r}; use cpu")
+    return name
+
+
+class Predictor:
+    """A model ready to answer: it owns the device, the class names, the size it is asked at, and its weights' digest.
+
+    Calling it runs one pass and returns a :class:`Prediction`.
+
+    Args:
+        model: in evaluation mode, where it is to run.
+        name: for tables and messages.
+        size: side of the square that the model is asked at (default: the config's ``eval_size``, or 224).
+
+    Raises:
+        TypeError, ValueError: no model of spit, or one in training mode.
+
+    Example:
+        >>> import spit, torch
+        >>> predictor = spit.Predictor(spit.create_model("spit_tiny_16"))
+        >>> predictor(torch.rand(2, 3, 64, 64)).logits.shape
+        torch.Size([2, 1000])
+    """
+
+    def __init__(self, model: SpitModel, name: str = "model", size: int | None = None) -> None:
+        if not isinstance(model, SpitModel):
+            raise TypeError(f"expected a model of spit, got {type(model).__name__}; spit.create_model and "
+                            "spit.from_timm make one")
+        if model.training:
+            raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; "
+                             "call model.eval()")
+        self.model = model
+        self.name = name
+        self.size = size or model.config.eval_size or DEFAULT_SIZE
+
+    @staticmethod
+    def of(model: "SpitModel | Predictor") -> "Predictor":
+        """A model as a predictor; a predictor as it is."""
+        return model if isinstance(model, Predictor) else Predictor(model)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        return self.model.device
+
+    @cached_property
+    def class_names(self) -> tuple[str, ...]:
+        """A name for each logit: the model's own, ImageNet's if there are 1,000, or numbers."""
+        return class_names(self.model.config)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the weights."""
+        return weights.digest(self.model)
+
+    def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Predictor":
+        """The same weights on other tokens, see :meth:`spit.SpitModel.with_tokenizer`."""
+        other = Predictor(self.model.with_tokenizer(tokenizer, **options), self.name, self.size)
+        if "digest" in vars(self):
+            other.digest = self.digest
+        return other
+
+    def __call__(self, images: Source, *, crop: bool | None = None, size: int | None = None) -> "Prediction":
+        """Look at images once.
+
+        Args:
+            images: a ``(B, C, H, W)`` or ``(C, H, W)`` tensor, uint8 or floats in [0, 1]; a path, a PIL image, or an
+                ``(H, W, 3)`` uint8 array; or a list of these, of any sizes. They are not modified.
+            crop: True resizes each image and takes its central square, as classifiers are evaluated; False shows
+                the whole image. (default: tensors are seen as they are, everything else is cropped)
+            size: side of the square (default: the predictor's); of whole images the shorter side (default: its own).
+                Maps of whole images come back at the image's own pixels.
+
+        Raises:
+            ImageError: a file that cannot be read.
+            TypeError, ValueError: images that the model does not take.
+        """
+        given = list(images) if isinstance(images, list | tuple) else [images]
+        whole = [image for item in given for image in self._images(item)]
+        if crop is None:
+            crop = not all(isinstance(item, Tensor) for item in given)
+        if crop:
+            seen = [central_square(quantize(image[None])[0], size or self.size, self.model.config.eval_crop)
+                    for image in whole]
+            return Prediction(self, seen)
+        seen = whole if size is None else [resize(image, size) for image in whole]
+        return Prediction(self, seen, [image.shape[1:] for image in whole])
+
+    def _images(self, item: Any) -> list[Tensor]:
+        if isinstance(item, str | PathLike):
+            return [load_image(item)]
+        if isinstance(item, Picture):
+            item = np.array(item.convert("RGB"))
+        if isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3:
+            item = torch.from_numpy(np.ascontiguousarray(item)).movedim(-1, 0)
+        return [image for block in image_blocks(item) for image in block]
+
+    def __repr__(self) -> str:
+        return f"Predictor({self.name}, {self.model.config.tokenizer} tokens, {self.size} px, {self.device})"
+
+
+class Prediction:
+    """What a model saw in some images: the result of one pass, and every answer that stands on it.
+
+    Answers that need attention use what the pass kept. Answers that need gradients run one more pass, once. Nothing
+    is tokenized twice. On a CPU each image runs alone, so that its answers are the same to the last bit in any batch.
+
+    Args:
+        predictor: who looked.
+        images: ``(C, h, w)`` each, as the model sees them.
+        sizes: height and width that maps come back at (default: those of ``images``).
+
+    Example:
+        >>> import spit
+        >>> from skimage.data import chelsea
+        >>> prediction = spit.load("spit_tiny_16", device="cpu")(chelsea(), crop=False)
+        >>> prediction.segment().mask.shape
+        torch.Size([1, 300, 451])
+        >>> prediction.explain("relevance", target="tabby").shape
+        torch.Size([1, 300, 451])
+    """
+
+    def __init__(self, predictor: Predictor, images: Sequence[Tensor],
+                 sizes: Sequence[Sequence[int]] | None = None) -> None:
+        self.predictor = predictor
+        model = predictor.model
+        self.images = [image.detach().to(predictor.device) for image in images]
+        self.sizes = [tuple(image.shape[1:]) for image in self.images] if sizes is None else [*map(tuple, sizes)]
+        with torch.no_grad():
+            partition, features = model.tokenize(self.images)
+        numbers = 5 * model.config.width * model.config.depth * len(features.values)
+        keep = numbers <= KEPT
+        if predictor.device.type == "cpu":
+            self.passes = [ForwardPass.of(model, [image], partition[index], Tokens(rows, _span(rows)), keep)
+                           for index, (image, rows) in enumerate(zip(self.images, features, strict=True))]
+        else:
+            self.passes = [ForwardPass.of(model, self.images, partition, features, keep)]
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """``(B, num_classes)``."""
+        return torch.cat([one.logits for one in self.passes])
+
+    @cached_property
+    def probabilities(self) -> Tensor:
+        """Softmax of the logits, ``(B, num_classes)`` float32."""
+        return self.logits.float().softmax(1)
+
+    @cached_property
+    def class_token(self) -> Tensor:
+        """The class token of each image after the final norm, ``(B, D)``."""
+        return torch.cat([one.class_token for one in self.passes])
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The other tokens after the final norm, ``(ΣN, D)``; row v belongs to region v of the partition."""
+        return Tokens.cat([one.tokens for one in self.passes])
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The regions of the images as the model saw them."""
+        return Partition.cat([one.partition for one in self.passes])
+
+    def top(self, count: int = 5) -> list[list[Guess]]:
+        """The likeliest classes of each image, ``[(name, probability), …]``."""
+        names = self.predictor.class_names
+        return [[Guess(names[index], float(row[index])) for index in own]
+                for row, own in zip(self.probabilities, self.top_classes(count).tolist(), strict=True)]
+
+    def top_classes(self, count: int = 5) -> Tensor:
+        """The indices of the likeliest classes, ``(B, count)``; all classes if there are fewer."""
+        if self.predictor.model.config.num_classes == 0:
+            raise ValueError(f"{self.predictor.name}: expected a model that knows classes, got one without a head")
+        return self.probabilities.topk(min(count, self.probabilities.shape[1]), dim=1).indices
+
+    def features(self) -> Tensor | tuple[Tensor, ...]:
+        """The final tokens painted on the pixels, ``(B, H, W, D)``, or one ``(H, W, D)`` an image if sizes differ."""
+        return self.paint(self.tokens.values)
+
+    def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """One value a token, ``(ΣN, …)``, at the pixels, ``(B, H, W, …)``; no interpolation."""
+        return self.join(list(self.partition.paint(values)))
+
+    def join(self, maps: Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+        """Maps of the images as seen, at :attr:`sizes` by the nearest pixel: a tensor, or a tuple if sizes differ."""
+        found = [at_size(one, size) for one, size in zip(maps, self.sizes, strict=True)]
+        return torch.stack(found) if len({one.shape for one in found}) == 1 else tuple(found)
+
+    def explain(self, method: "str | Method" = "flow", target: "Target" = None) -> Tensor | tuple[Tensor, ...]:
+        """Which pixels the prediction rests on; see :func:`spit.explain`.
+
+        Args:
+            method: a name, or a method made with options, such as ``spit.attribution.Lime(samples=1000)``.
+            target: the class to explain, by name or index, one for all images or one for each (default: the predicted
+                class).
+        """
+        from spit.attribution.methods import explain_prediction
+
+        return explain_prediction(self, method, target)
+
+    def segment(self, **options: Any) -> "Segmentation":
+        """The salient object of each image.
+
+        Args:
+            options: of :class:`spit.segmentation.Cut`.
+        """
+        from spit.segmentation import Cut, segment_prediction
+
+        return segment_prediction(self, Cut(**options))
+
+    def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Prediction":
+        """The same images seen by the same weights on other tokens; one more pass."""
+        return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.sizes)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __repr__(self) -> str:
+        return f"Prediction({self.predictor.name}, {self.partition!r})"
+
+
+def resize(image: Tensor, size: int) -> Tensor:
+    """The shorter side made ``size``, the aspect kept, bilinear with antialiasing; floats in [0, 1].
+
+    Shape:
+        ``(C, H, W)`` to ``(C, h, w)`` float32, or the image itself if it has that size.
+    """
+    height, width = image.shape[1:]
+    scaled = [max(1, round(side * size / min(height, width))) for side in (height, width)]
+    if scaled == [height, width]:
+        return image
+    return F.interpolate(to_float(image[None]), scaled, mode="bilinear", antialias=True).clamp(0, 1)[0]
+
+
+def at_size(found: Tensor, size: tuple[int, ...]) -> Tensor:
+    """A map at another size, by the pixel that each pixel's centre lies in."""
+    for axis, (wanted, present) in enumerate(zip(size, found.shape[:2], strict=True)):
+        if wanted != present:
+            places = (2 * torch.arange(wanted, device=found.device) + 1) * present // (2 * wanted)
+            found = found.index_select(axis, places)
+    return found
+
+
+def _span(rows: Tensor) -> Tensor:
+    return torch.tensor([0, len(rows)], device=rows.device)
