@@ -1,4 +1,4 @@
-"""Partition and Hierarchy: what a tokenizer τ says of an image (§2.2)."""
+"""Partition and Hierarchy: what a tokenizer τ returns for a batch of images (§2.2)."""
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,42 +9,108 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.kernels.reference.regions import pieces
-from spit.kernels.reference.superpixels import between
 from spit.tokens import cat_offsets, offsets_of, plural
-
-SHOWN = 6  # counts of a batch that a repr shows
+from spit.validation import SHOWN, LabelMap, check_frames, check_hierarchy, check_labels, few, integers
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Every pixel of every image in exactly one region.
+    """A division of the pixels of every image into regions: each pixel is in exactly one.
 
-    Regions of one image are numbered ``0 … N − 1``; packed over the batch, region v of image b is
-    row ``offsets[b] + v`` of :meth:`sizes`, :meth:`boxes` and of the tokens made from it.
+    The regions of an image are numbered ``0 … N − 1``. Packed over the batch, region v of image b is row
+    ``offsets[b] + v`` of :meth:`sizes`, of :meth:`boxes` and of the tokens made from it.
+
+    ``Partition(blocks, offsets)`` and :meth:`of` check what they are given; :meth:`from_labels` accepts any
+    integer label maps and numbers them itself. Regions need not be connected.
 
     Attributes:
-        blocks: label maps of runs of images of one size.
-        offsets: where each image's regions begin in packed order.
-        frames: boxes that φ samples instead of the tight ones (square patches keep their full
-            square where the image ends inside it, App. A).
+        blocks: label maps of consecutive images of one size.
+        offsets: where the regions of each image begin in packed order.
+        frames: boxes that φ samples instead of the tight ones; each must contain its region. Square patches keep
+            their whole square where the image ends inside it (App. A).
 
     Shape:
-        blocks ``(b, H, W)`` int32 each, offsets ``(B + 1,)`` int64, frames ``(ΣN, 4)`` int32.
+        blocks ``(b, H, W)`` int32 each, offsets ``(B + 1,)`` int64, frames ``(ΣN, 4)`` int32. Other integer
+        types are converted.
+
+    Raises:
+        TypeError: labels, offsets or frames are not integer tensors.
+        ValueError: a wrong shape or device, a label outside ``0 … N − 1``, a region without a pixel, or a frame
+            that is empty or does not contain its region.
+
+    Example:
+        >>> import torch
+        >>> from spit import Partition
+        >>> part = Partition.from_labels(torch.tensor([[1, 1, 4], [1, 7, 4]]))
+        >>> part
+        Partition(1 image of 2×3, regions [3])
+        >>> part.labels.tolist()
+        [[[0, 0, 1], [0, 2, 1]]]
+        >>> part.sizes().tolist()
+        [3, 2, 1]
+        >>> part.boxes().tolist()  # (y0, x0, y1, x1)
+        [[0, 0, 2, 2], [0, 2, 2, 3], [1, 1, 2, 2]]
+        >>> part.paint(torch.tensor([0.5, 1.0, 0.0])).tolist()
+        [[[0.5, 0.5, 1.0], [0.5, 0.0, 1.0]]]
     """
 
     blocks: tuple[Tensor, ...]
     offsets: Tensor
     frames: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        blocks, offsets = check_labels(self.blocks, self.offsets)
+        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "offsets", offsets)
+        if self.frames is not None:
+            object.__setattr__(self, "frames", check_frames(self.frames, self.boxes()))
+
+    @classmethod
+    def _trusted(cls, blocks: tuple[Tensor, ...], offsets: Tensor, frames: Tensor | None = None) -> "Partition":
+        """A partition that spit's own kernels made. Nothing is checked, so nothing waits for a GPU."""
+        part = object.__new__(cls)
+        part.__dict__.update(blocks=blocks, offsets=offsets, frames=frames)
+        return part
+
     @staticmethod
-    def of(labels: Tensor, counts: Tensor, frames: Tensor | None = None) -> "Partition":
-        """The partition of a batch of one size, from ``(B, H, W)`` labels and ``(B,)`` counts."""
-        return Partition((labels,), offsets_of(counts.to(torch.int64)), frames)
+    def of(labels: Tensor, counts: Tensor | Sequence[int], frames: Tensor | None = None) -> "Partition":
+        """The partition of a batch of one size, from ``(B, H, W)`` labels and ``(B,)`` counts of regions."""
+        counts = torch.as_tensor(counts, device=getattr(labels, "device", None))
+        return Partition((labels,), offsets_of(integers("counts", counts, 1).long()), frames)
+
+    @staticmethod
+    def from_labels(labels: LabelMap | Sequence[LabelMap]) -> "Partition":
+        """The partition that any integer label maps describe, for instance those of ``skimage.segmentation.slic``.
+
+        Labels may start anywhere and have gaps: each image's regions are numbered 0 … N − 1 in the order of their
+        labels.
+
+        Args:
+            labels: one ``(H, W)`` map, a ``(B, H, W)`` batch, or a list of ``(H, W)`` maps of any sizes; tensors
+                or arrays of integers. They are not modified.
+
+        Example:
+            >>> import numpy as np
+            >>> Partition.from_labels([np.array([[3, 3], [9, 3]]), np.array([[1, 2, 2]])]).labels
+            (tensor([[0, 0],
+                    [1, 0]], dtype=torch.int32), tensor([[0, 1, 1]], dtype=torch.int32))
+        """
+        if isinstance(labels, list | tuple):
+            maps = [integers("label map", one, 2) for one in labels]
+        else:
+            given = integers("labels", labels, 2, 3)
+            maps = [given] if given.ndim == 2 else list(given)
+        if not maps or any(one.numel() == 0 for one in maps):
+            raise ValueError(f"expected at least one label map with pixels, got {[tuple(one.shape) for one in maps]}")
+        parts = []
+        for one in maps:
+            names, numbers = one.long().unique(return_inverse=True)
+            parts.append(Partition._trusted((numbers[None].int(),), torch.tensor([0, len(names)], device=one.device)))
+        return Partition.cat(parts)
 
     @property
     def labels(self) -> Tensor | tuple[Tensor, ...]:
-        """``(B, H, W)`` int32, or one ``(H, W)`` map an image where sizes differ."""
+        """``(B, H, W)`` int32, or one ``(H, W)`` map per image where sizes differ."""
         if len(self.blocks) == 1:
             return self.blocks[0]
         return tuple(labels for block in self.blocks for labels in block)
@@ -62,17 +128,13 @@ class Partition:
             yield block, offsets - offsets[0]
             first += len(block)
 
-    def packed_labels(self) -> Tensor:
-        """Each pixel's row in packed order, all images one after another, ``(ΣP,)`` int64."""
-        return torch.cat([rows.flatten() for rows in self._rows()])
-
     def to(self, device: torch.device | str) -> "Partition":
-        """The same on another device."""
+        """The partition on another device."""
         frames = None if self.frames is None else self.frames.to(device)
-        return Partition(tuple(block.to(device) for block in self.blocks), self.offsets.to(device), frames)
+        return Partition._trusted(tuple(block.to(device) for block in self.blocks), self.offsets.to(device), frames)
 
     def cpu(self) -> "Partition":
-        """The same on the CPU."""
+        """The partition on the CPU."""
         return self.to("cpu")
 
     def sizes(self) -> Tensor:
@@ -80,22 +142,21 @@ class Partition:
         return torch.cat([kernels.region_sizes(*packed) for packed in self.packed_blocks()])
 
     def boxes(self) -> Tensor:
-        """Bounding boxes ``(y0, x0, y1, x1)``, the ends exclusive, ``(ΣN, 4)`` int32."""
+        """Bounding boxes ``(y0, x0, y1, x1)`` with exclusive ends, ``(ΣN, 4)`` int32."""
         return torch.cat([kernels.region_boxes(*packed) for packed in self.packed_blocks()])
 
     def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Give each pixel its region's value, without interpolation.
+        """Give each pixel the value of its region, without interpolation.
 
         Shape:
-            values ``(ΣN, ...)``; the answer is ``(B, H, W, ...)``, or one ``(H, W, ...)`` an image
-            where sizes differ.
+            values ``(ΣN, ...)`` to ``(B, H, W, ...)``, or one ``(H, W, ...)`` per image where sizes differ.
         """
         total = int(self.offsets[-1])
         if len(values) != total:
-            few = ("; in training the token budget leaves regions out, and tokens are those that out.kept marks: "
-                   "model.eval() keeps all") if len(values) < total else ""
+            hint = ("; in training a token budget drops regions: out.kept marks those that are left, and model.eval() "
+                    "keeps all") if len(values) < total else ""
             raise ValueError(f"expected one value for each of the {total} regions, got shape "
-                             f"{tuple(values.shape)}{few}")
+                             f"{tuple(values.shape)}{hint}")
         painted = [values[rows] for rows in self._rows()]
         return painted[0] if len(painted) == 1 else tuple(image for block in painted for image in block)
 
@@ -110,7 +171,7 @@ class Partition:
         return maps[0] if len(maps) == 1 else tuple(image for block in maps for image in block)
 
     def _rows(self) -> Iterator[Tensor]:
-        """Each block with its labels as rows in packed order."""
+        """Each block, with rows in packed order instead of labels."""
         return (block + self.offsets[first:last, None, None]
                 for block, (first, last) in zip(self.blocks, self._spans(), strict=True))
 
@@ -130,20 +191,21 @@ class Partition:
         frames = None if self.frames is None else self.frames[rows]
         for block, (first, last) in zip(self.blocks, self._spans(), strict=True):
             if index < last:
-                return Partition((block[index - first, None],), self.offsets[index : index + 2] - rows.start, frames)
+                offsets = self.offsets[index : index + 2] - rows.start
+                return Partition._trusted((block[index - first, None],), offsets, frames)
         raise IndexError(index)
 
     def __repr__(self) -> str:
-        return f"Partition({_sizes(block.shape for block in self.blocks)}, regions {_few(self.counts.tolist())})"
+        return f"Partition({_sizes(block.shape for block in self.blocks)}, regions {few(self.counts.tolist())})"
 
     @staticmethod
     def cat(parts: Sequence["Partition"]) -> "Partition":
-        """The images of several partitions one after another."""
+        """The images of several partitions one after another; frames are kept if all parts have them."""
         if len(parts) == 1:
             return parts[0]
         frames = [part.frames for part in parts if part.frames is not None]
         runs = groupby((block for part in parts for block in part.blocks), key=lambda block: block.shape[1:])
-        return Partition(
+        return Partition._trusted(
             tuple(torch.cat(list(run)) for _, run in runs),
             cat_offsets([part.offsets for part in parts]),
             torch.cat(frames) if len(frames) == len(parts) else None,
@@ -154,17 +216,31 @@ class Partition:
 class Hierarchy:
     """Nested partitions ``π^(0) ⊑ π^(1) ⊑ … ⊑ π^(T)`` (§2.2).
 
-    ``hier[t]`` is π^(t); ``hier[0]`` has a region for each pixel and ``hier[-1]`` is the coarsest.
+    ``hier[t]`` is π^(t). ``hier[0]`` has one region per pixel and ``hier[-1]`` is the coarsest partition.
 
     Attributes:
-        shapes: ``(b, H, W)`` of each run of images of one size.
-        parents: ``parents[t]`` maps each region of π^(t) to its region of π^(t+1), in the numbering
-            of its image.
+        shapes: ``(b, H, W)`` of consecutive images of one size.
+        parents: ``parents[t]`` maps each region of π^(t) to its region of π^(t+1), numbered within its image.
         offsets: ``offsets[t]`` are the offsets of π^(t).
         features: what the regions were joined by, in blocks of one size, for :meth:`at`.
 
     Shape:
         parents[t] ``(ΣN^(t),)`` int32, offsets[t] ``(B + 1,)`` int64, features ``(b, C, H, W)`` int16 each.
+
+    Raises:
+        ValueError: shapes, parents and offsets do not belong together, or a parent is not a region above.
+
+    Example:
+        >>> import torch
+        >>> from spit import SuperpixelTokenizer
+        >>> stripes = torch.tensor([0, 40, 150, 200], dtype=torch.uint8).repeat_interleave(4).expand(3, 4, -1)
+        >>> hier = SuperpixelTokenizer(levels=2, similarity="variance", self_loop="none").hierarchy(stripes)
+        >>> hier
+        Hierarchy(levels 0 to 2, 1 image of 4×16, regions by level [64, 4, 2])
+        >>> hier.parents[1].tolist()  # from the four stripes to the two regions above
+        [0, 0, 1, 1]
+        >>> hier.at(3).labels[0, 0].tolist()  # a partition between two levels
+        [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2]
     """
 
     shapes: tuple[tuple[int, int, int], ...]
@@ -172,30 +248,44 @@ class Hierarchy:
     offsets: tuple[Tensor, ...]
     features: tuple[Tensor, ...] = ()
 
+    def __post_init__(self) -> None:
+        parents, offsets = check_hierarchy(self.shapes, self.parents, self.offsets, self.features)
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "offsets", offsets)
+
+    @classmethod
+    def _trusted(cls, shapes: tuple[tuple[int, int, int], ...], parents: tuple[Tensor, ...],
+                 offsets: tuple[Tensor, ...], features: tuple[Tensor, ...]) -> "Hierarchy":
+        """A hierarchy that spit's own kernels made. Nothing is checked."""
+        hierarchy = object.__new__(cls)
+        hierarchy.__dict__.update(shapes=shapes, parents=parents, offsets=offsets, features=features)
+        return hierarchy
+
     @staticmethod
-    def of(features: Tensor, levels: Sequence[tuple[Tensor, Tensor]]) -> "Hierarchy":
-        """The hierarchy of a batch of one size, from its features and the parents and counts of every level."""
+    def _of(features: Tensor, levels: Sequence[tuple[Tensor, Tensor]]) -> "Hierarchy":
+        """The hierarchy of a batch of one size, from its features and what :func:`spit.kernels.superpixels` returns."""
         batch, _, height, width = features.shape
         pixels = torch.full((batch,), height * width, device=features.device)
         offsets = [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
-        return Hierarchy(((batch, height, width),), tuple(parents for parents, _ in levels), tuple(offsets),
-                         (features,))
+        return Hierarchy._trusted(((batch, height, width),), tuple(parents for parents, _ in levels), tuple(offsets),
+                                  (features,))
 
     def below(self, top: Partition) -> "Hierarchy":
-        """The same levels cut along the boundaries of ``top``, which becomes the last: so they are nested again."""
+        """The hierarchy with ``top`` as its last level and the others cut along its boundaries, so all are nested."""
         levels = []
         for level in range(1, len(self.parents)):
-            cuts = [pieces(*maps) for maps in zip(self[level].blocks, top.blocks, strict=True)]
-            levels.append(Partition(tuple(labels for labels, _ in cuts),
-                                    offsets_of(torch.cat([counts for _, counts in cuts]))))
+            cuts = [kernels.pieces(*maps) for maps in zip(self[level].blocks, top.blocks, strict=True)]
+            levels.append(Partition._trusted(tuple(labels for labels, _ in cuts),
+                                             offsets_of(torch.cat([counts for _, counts in cuts]))))
         levels.append(top)
         parents = []
         for lower, upper in pairwise([self[0], *levels]):
             above = torch.empty(int(lower.offsets[-1]), dtype=torch.int32, device=top.offsets.device)
-            above[lower.packed_labels().long()] = torch.cat([block.flatten() for block in upper.blocks])
+            rows = torch.cat([rows.flatten() for rows in lower._rows()])
+            above[rows] = torch.cat([block.flatten() for block in upper.blocks])
             parents.append(above)
-        return Hierarchy(self.shapes, tuple(parents), (self.offsets[0], *(level.offsets for level in levels)),
-                         self.features)
+        return Hierarchy._trusted(self.shapes, tuple(parents),
+                                  (self.offsets[0], *(level.offsets for level in levels)), self.features)
 
     @property
     def counts(self) -> Tensor:
@@ -211,15 +301,15 @@ class Hierarchy:
             labels = kernels.compose(self.parents[:level], self.offsets[: level + 1])
             labels = labels.clone() if level == 1 else labels  # not the parents themselves
         blocks = labels.split([b * h * w for b, h, w in self.shapes])
-        return Partition(tuple(block.view(shape) for block, shape in zip(blocks, self.shapes, strict=True)),
-                         self.offsets[level])
+        return Partition._trusted(tuple(block.view(shape) for block, shape in zip(blocks, self.shapes, strict=True)),
+                                  self.offsets[level])
 
     def at(self, count: int) -> Partition:
-        """The partition of ``count`` regions in every image.
+        """The partition with exactly ``count`` regions in every image.
 
-        It lies between the two levels around that count: it never crosses a region of the one above,
-        and regions of the one below are joined where the squared error of their features grows least.
-        Below the last level's count, regions go on being joined. Computed on the CPU.
+        It lies between the two levels around that count: regions of the finer level are joined, within those of
+        the coarser level, where the squared error of their features grows least. If ``count`` is below that of
+        the last level, its regions are joined further. Computed on the CPU.
         """
         if isinstance(count, bool) or not isinstance(count, int):
             raise TypeError(f"expected a whole number of regions, got {count!r}")
@@ -240,8 +330,8 @@ class Hierarchy:
             part = levels[below][b]
             if counts[below] > count:
                 ceiling = levels[below + 1][b].blocks[0][0] if below + 1 < len(self) else None
-                labels = between(features[b].cpu(), part.blocks[0][0], ceiling, count)
-                part = Partition.of(labels[None], torch.tensor([count]))
+                labels = kernels.between(features[b].cpu(), part.blocks[0][0], ceiling, count)
+                part = Partition._trusted((labels[None],), torch.tensor([0, count]))
             parts.append(part)
         return Partition.cat(parts).to(self.offsets[0].device)
 
@@ -257,9 +347,9 @@ class Hierarchy:
 
     @staticmethod
     def cat(parts: Sequence["Hierarchy"]) -> "Hierarchy":
-        """The images of several hierarchies of as many levels, one after another."""
+        """The images of several hierarchies with the same number of levels, one after another."""
         runs = groupby((shape for part in parts for shape in part.shapes), key=lambda shape: shape[1:])
-        return Hierarchy(
+        return Hierarchy._trusted(
             tuple((sum(batch for batch, _, _ in run), *size) for size, run in runs),
             tuple(torch.cat(level) for level in zip(*(part.parents for part in parts), strict=True)),
             tuple(cat_offsets(level) for level in zip(*(part.offsets for part in parts), strict=True)),
@@ -279,8 +369,3 @@ def _sizes(shapes: Iterable[tuple[int, ...]]) -> str:
     """Each run of images of one size, "2 images of 224×224"."""
     runs = [f"{plural(batch, 'image')} of {height}×{width}" for batch, height, width in shapes]
     return ", ".join(runs[:SHOWN]) + (f" and {len(runs) - SHOWN} more sizes" if len(runs) > SHOWN else "")
-
-
-def _few(counts: list[int]) -> str:
-    more = f", … {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
-    return f"[{', '.join(map(str, counts[:SHOWN]))}{more}]"

@@ -9,18 +9,42 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of a batch, end to end.
+    """The tokens of a batch of images, one image after another.
 
     Attributes:
-        values: one row a token.
+        values: one row per token.
         offsets: image b owns rows ``offsets[b]:offsets[b + 1]``.
 
     Shape:
         values ``(ΣN, D)``, offsets ``(B + 1,)`` int64 on the same device.
+
+    Example:
+        >>> import torch
+        >>> from spit import Tokens
+        >>> tokens = Tokens(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 2, 3]))
+        >>> tokens
+        Tokens(2 images, values (3, 1) torch.float32)
+        >>> tokens.counts.tolist(), tokens.image_of.tolist()
+        ([2, 1], [0, 0, 1])
+        >>> [image.flatten().tolist() for image in tokens]
+        [[1.0, 2.0], [3.0]]
+        >>> tokens.select(torch.tensor([True, False, True])).offsets.tolist()
+        [0, 1, 2]
     """
 
     values: Tensor
     offsets: Tensor
+
+    def __post_init__(self) -> None:
+        """Check shapes, dtype and device, but no values: that would wait for a GPU."""
+        if self.values.ndim != 2 or self.offsets.ndim != 1:
+            raise ValueError("expected values of shape (ΣN, D) and offsets of shape (B + 1,), got "
+                             f"{tuple(self.values.shape)} and {tuple(self.offsets.shape)}")
+        if self.offsets.dtype != torch.int64:
+            raise TypeError(f"expected int64 offsets, got {self.offsets.dtype}; call offsets.long()")
+        if self.offsets.device != self.values.device:
+            raise ValueError(f"expected values and offsets on one device, got {self.values.device} and "
+                             f"{self.offsets.device}")
 
     @property
     def counts(self) -> Tensor:
@@ -34,7 +58,7 @@ class Tokens:
         return images.repeat_interleave(self.counts, output_size=len(self.values))
 
     def replace(self, values: Tensor) -> "Tokens":
-        """Other values for the same tokens."""
+        """The same tokens with other values."""
         return Tokens(values, self.offsets)
 
     def select(self, keep: Tensor) -> "Tokens":
@@ -47,7 +71,7 @@ class Tokens:
         return Tokens(self.values[keep], kept[self.offsets])
 
     def split(self) -> tuple[Tensor, ...]:
-        """One ``(N, D)`` tensor an image."""
+        """One ``(N, D)`` tensor per image."""
         return torch.split(self.values, self.counts.tolist())
 
     def __len__(self) -> int:

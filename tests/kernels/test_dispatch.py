@@ -1,14 +1,17 @@
+import ast
 import inspect
 import threading
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import torch
 
+import spit
 from spit import kernels
 from spit.kernels import Rules, backend, cpu, reference
 
-OPERATIONS = sorted(set(kernels.__all__) - {"SCALE", "Levels", "Rules", "backend"})
+OPERATIONS = sorted(set(kernels.__all__) - {"SCALE", "Levels", "Rules", "backend", "exact_sqrt", "pieces"})
 LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
 
 
@@ -18,22 +21,29 @@ def who(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "region_sizes", lambda *_: "cpu")
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_backend_has_every_operation(name: str) -> None:
-    for module in (kernels, reference, cpu):
-        assert callable(getattr(module, name))
-
-
-def test_the_operations_of_the_tokenizers_are_there() -> None:
-    assert set(OPERATIONS) >= {"look_up", "diffuse", "superpixels", "nearest_sites", "region_sizes", "region_boxes",
-                               "compose"}
-
-
 @pytest.mark.parametrize("name", ["reference", "cpu", "gpu"])
-def test_every_backend_has_the_same_operations(name: str) -> None:
+def test_every_backend_has_the_same_operations_with_the_same_arguments(name: str) -> None:
     if name == "gpu":
         pytest.importorskip("triton")
-    assert sorted(import_module(f"spit.kernels.{name}").__all__) == OPERATIONS
+    module = import_module(f"spit.kernels.{name}")
+    assert sorted(module.__all__) == OPERATIONS
+    for operation in OPERATIONS:
+        assert inspect.signature(getattr(module, operation)) == inspect.signature(getattr(reference, operation))
+
+
+SOURCES = sorted((Path(spit.__file__).parent).rglob("*.py"))
+OUTSIDE = [path for path in SOURCES if "kernels" not in path.parts]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(Path(spit.__file__).parent)))
+def test_nothing_reaches_past_the_dispatch(path: Path) -> None:
+    """Code outside the package imports ``spit.kernels`` or ``spit.kernels.rules``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            assert not name.startswith(tuple(f"spit.kernels.{backend}" for backend in kernels.BACKENDS)), name
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

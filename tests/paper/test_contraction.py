@@ -23,7 +23,7 @@ def label_maps(backend: ModuleType, features: Tensor, rules: Rules) -> list[list
     """π^(1) … π^(T) of one (C, H, W) image."""
     batch = features[None].to(torch.int16)
     levels = backend.superpixels(batch, rules)
-    return [part.labels[0].tolist() for part in list(Hierarchy.of(batch, levels))[1:]]
+    return [part.labels[0].tolist() for part in list(Hierarchy._of(batch, levels))[1:]]
 
 
 def blocks(*runs: tuple[int, int], rows: int = 1) -> Tensor:

@@ -55,7 +55,7 @@ def test_equals_a_search_over_pairs(
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
     features = torch.randint(-SCALE, SCALE + 1, (1, channels, height, width), generator=generator).to(torch.int16)
-    hier = Hierarchy.of(features, cpu.superpixels(features, Rules(levels=levels, merge_threshold=threshold)))
+    hier = Hierarchy._of(features, cpu.superpixels(features, Rules(levels=levels, merge_threshold=threshold)))
     fine, coarse = hier[-2].labels[0], hier[-1].labels[0]
     means = [(features[0, :, fine == v].double().mean(1) / SCALE).tolist() for v in range(int(fine.max()) + 1)]
     pairs = {(int(a), int(b)) for here, there in ((fine[1:], fine[:-1]), (fine[:, 1:], fine[:, :-1]))

@@ -1,8 +1,10 @@
 """One name for each hot operation; the device of its first argument picks the backend.
 
-``kernels.reference`` defines the operations in plain torch; ``kernels.cpu`` has them in numba and
+``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba and
 ``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
-forces one.
+selects one. ``exact_sqrt`` and ``pieces`` are plain torch and run on any device.
+
+Code outside this package imports from here or from ``kernels.rules``, never from a backend.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +20,8 @@ from torch import Tensor
 
 from spit.errors import MissingExtra
 from spit.kernels import reference
+from spit.kernels.arithmetic import exact_sqrt
+from spit.kernels.connectivity import pieces
 from spit.kernels.rules import SCALE, Levels, Rules
 
 __all__ = [
@@ -25,12 +29,15 @@ __all__ = [
     "Levels",
     "Rules",
     "backend",
+    "between",
     "color_patches",
     "compose",
     "diffuse",
+    "exact_sqrt",
     "gradient_histogram",
     "look_up",
     "nearest_sites",
+    "pieces",
     "position_histogram",
     "refine",
     "region_boxes",
@@ -51,7 +58,7 @@ _forced: ContextVar[str | None] = ContextVar("forced_backend", default=None)
 
 @contextmanager
 def backend(name: str) -> Iterator[None]:
-    """Run every operation in this block on the backend of that name."""
+    """Run every operation in this block on the named backend."""
     if name not in BACKENDS:
         raise ValueError(f"expected a backend among {', '.join(BACKENDS)}, got {name!r}")
     token = _forced.set(name)
@@ -93,6 +100,7 @@ diffuse = _dispatched(reference.diffuse)
 saturate = _dispatched(reference.saturate)
 superpixels = _dispatched(reference.superpixels)
 superpixel_labels = _dispatched(reference.superpixel_labels)
+between = _dispatched(reference.between)
 refine = _dispatched(reference.refine)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_sizes = _dispatched(reference.region_sizes)

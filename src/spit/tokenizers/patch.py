@@ -8,6 +8,7 @@ from torch import Tensor
 from spit.options import documented, option
 from spit.partition import Partition
 from spit.tokenizers.base import Tokenizer
+from spit.tokens import offsets_of
 
 
 @documented
@@ -33,4 +34,4 @@ class PatchTokenizer(Tokenizer):
         ) * self.size  # (N, 2)
         frames = torch.cat([corner, corner + self.size], dim=1)
         counts = torch.full((batch,), rows * columns, device=block.device)
-        return Partition.of(labels.repeat(batch, 1, 1), counts, frames.repeat(batch, 1))
+        return Partition._trusted((labels.repeat(batch, 1, 1),), offsets_of(counts), frames.repeat(batch, 1))

@@ -14,7 +14,6 @@ from spit import kernels
 from spit.contrast import contrast
 from spit.images import quantize
 from spit.kernels import SCALE
-from spit.kernels.reference.superpixels import exact_sqrt
 from spit.kernels.rules import FRACTION, HALF
 
 DIFFUSION_STEPS = 4
@@ -90,7 +89,7 @@ def _edges(pixels: Tensor) -> Tensor:
     smooth_y = 3 * padded[..., :-2, :] + 10 * padded[..., 1:-1, :] + 3 * padded[..., 2:, :]
     dy = smooth_x[..., 2:, :] - smooth_x[..., :-2, :]
     dx = smooth_y[..., 2:] - smooth_y[..., :-2]
-    magnitude = exact_sqrt((dy * dy + dx * dx).float()).int()
+    magnitude = kernels.exact_sqrt((dy * dy + dx * dx).float()).int()
     largest = 16 * 3 * 255
     curve = _arcsinh_table(27.8, largest, grey.device)[largest:]  # magnitudes are not negative
     return (2 * curve - SCALE)[magnitude.clamp(max=largest).long()]

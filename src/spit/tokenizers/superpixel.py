@@ -13,6 +13,7 @@ from spit.options import documented, option
 from spit.partition import Hierarchy, Partition
 from spit.tokenizers.base import Tokenizer
 from spit.tokenizers.preprocess import Features, superpixel_features
+from spit.tokens import offsets_of
 
 SelfLoop = Literal["clipped", "paper", "published", "none"]
 
@@ -64,7 +65,7 @@ class SuperpixelTokenizer(Tokenizer):
 
     def partition(self, block: Tensor) -> Partition:
         labels, counts = kernels.superpixel_labels(superpixel_features(block, self.features), self._rules())
-        return self.refined(Partition.of(labels, counts), block)
+        return self.refined(Partition._trusted((labels,), offsets_of(counts)), block)
 
     def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
@@ -77,14 +78,15 @@ class SuperpixelTokenizer(Tokenizer):
 
     def _hierarchy(self, block: Tensor) -> Hierarchy:
         features = superpixel_features(block, self.features)
-        levels = Hierarchy.of(features, kernels.superpixels(features, self._rules()))
+        levels = Hierarchy._of(features, kernels.superpixels(features, self._rules()))
         return levels if self.refine == 0 else levels.below(self.refined(levels[-1], block))
 
     def refined(self, part: Partition, block: Tensor) -> Partition:
         """A partition of a ``(B, C, H, W)`` block after ``refine`` sweeps of boundary moves."""
         if self.refine == 0:
             return part
-        return Partition((kernels.refine(part.blocks[0], part.offsets, quantize(block), self.refine),), part.offsets)
+        labels = kernels.refine(part.blocks[0], part.offsets, quantize(block), self.refine)
+        return Partition._trusted((labels,), part.offsets)
 
     def _rules(self) -> Rules:
         loop_mean, loop_clip = _LOOPS[self.self_loop]

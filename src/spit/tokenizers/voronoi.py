@@ -11,6 +11,7 @@ from spit.images import quantize
 from spit.options import documented, option
 from spit.partition import Partition
 from spit.tokenizers.base import Tokenizer
+from spit.tokens import offsets_of
 
 
 @documented
@@ -35,7 +36,7 @@ class VoronoiTokenizer(Tokenizer):
         sites = _draw_sites(self._fingerprints(block), cells, pixels)
         rows_columns = torch.stack([sites // width, sites % width], dim=-1).int()
         labels = kernels.nearest_sites(rows_columns, height, width)
-        return Partition.of(labels, torch.full((batch,), cells, device=block.device))
+        return Partition._trusted((labels,), offsets_of(torch.full((batch,), cells, device=block.device)))
 
     def _fingerprints(self, block: Tensor) -> Tensor:
         """One number for the pixels of each image and the seed: Σ hash(i) · x_i, modulo 2⁶⁴; (B,)."""

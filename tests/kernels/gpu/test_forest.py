@@ -11,12 +11,12 @@ BIG = 77  # what memory held before
 
 @pytest.fixture
 def number(on_gpu: Callable[..., Any]) -> Callable[..., tuple[Tensor, ...]]:
-    """``number_roots`` of lists, with the sums it was given."""
+    """``components`` of lists, with the sums it was given."""
 
     def run(chosen: list[int], offsets: list[int], longest: int, room: int, words: int = 1) -> tuple[Tensor, ...]:
         def call(chosen: Tensor, offsets: Tensor, sums: Tensor) -> tuple[Tensor, ...]:
-            number_roots = import_module("spit.kernels.gpu.forest").number_roots
-            return *number_roots(chosen, offsets, longest, sums, words), sums
+            components = import_module("spit.kernels.gpu.forest").components
+            return *components(chosen, offsets, longest, sums, words), sums
 
         answer = on_gpu(call, torch.tensor(chosen, dtype=torch.int32), torch.tensor(offsets),
                         torch.full((room * words,), BIG))

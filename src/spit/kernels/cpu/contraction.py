@@ -1,4 +1,4 @@
-"""The loops of superpixel contraction (§2.2): points, edges, choices and sums, on the regions of one image.
+"""One level of contraction (§2.2) as compiled loops: points, weights, choices and sums, on the regions of one image.
 
 Floats are float32 and every operation is one of + − × ÷ √ in the reference's order; numba without
 ``fastmath`` neither reorders nor fuses. The loops are written without branches where the data
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from spit.kernels.cpu.forest import ordered
 from spit.kernels.cpu.threads import Array
 from spit.kernels.rules import COSINE, SCALE, VARIANCE
 
@@ -28,13 +29,13 @@ def link_pixels(planes: Array, kind: int) -> Array:
     north = np.full(width, -np.inf, np.float32)
     south = np.full(width, -np.inf, np.float32)
     sides = np.full(width + 1, -np.inf, np.float32)  # west of pixel x and, one further, east of it
-    _pixel_points(planes[:, 0], kind, below)
+    pixel_points(planes[:, 0], kind, below)
     for y in range(height):
         here, below = below, here
-        _similarities(here[:, :-1], here[:, 1:], kind, sides[1:width])
+        similarity(here[:, :-1], here[:, 1:], kind, sides[1:width])
         if y + 1 < height:
-            _pixel_points(planes[:, y + 1], kind, below)
-            _similarities(here, below, kind, south)
+            pixel_points(planes[:, y + 1], kind, below)
+            similarity(here, below, kind, south)
         else:
             south[:] = F(-np.inf)
         row = chosen[y]
@@ -58,8 +59,8 @@ def link_pixels(planes: Array, kind: int) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _pixel_points(row: Array, kind: int, out: Array) -> None:
-    """:func:`region_points` of single pixels, a row of them."""
+def pixel_points(row: Array, kind: int, out: Array) -> None:
+    """:func:`region_points` of a row of pixels."""
     channels, width = row.shape
     lengths = np.full(width, SCALE, np.float32)
     if kind == COSINE:
@@ -77,7 +78,7 @@ def _pixel_points(row: Array, kind: int, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _similarities(a: Array, b: Array, kind: int, out: Array) -> None:
+def similarity(a: Array, b: Array, kind: int, out: Array) -> None:
     """The similarity of the pixels a[:, i] and b[:, i]."""
     channels, count = a.shape
     if kind == COSINE:
@@ -103,35 +104,8 @@ def _similarities(a: Array, b: Array, kind: int, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def components(chosen: Array) -> tuple[Array, int]:
-    """Labels and count of the forest's trees, roots numbered in their order. Writes over ``chosen``."""
-    count = len(chosen)
-    for v in range(count):
-        to = chosen[v]
-        root = (v < to) & (chosen[to] == v)
-        chosen[v] = v if root else to
-    moved = True
-    while moved:  # pointer jumping in place: only ever gets nearer to the root
-        changes = 0
-        for v in range(count):
-            to = chosen[v]
-            further = chosen[to]
-            changes |= to ^ further
-            chosen[v] = further
-        moved = changes != 0
-    labels = np.empty(count, np.int32)
-    roots = 0
-    for v in range(count):
-        labels[v] = roots
-        roots += chosen[v] == v
-    for v in range(count):
-        chosen[v] = labels[chosen[v]]
-    return chosen, roots
-
-
-@njit(cache=True, nogil=True)
 def adjacency(labels: Array) -> Array:
-    """Pairs of neighbouring regions. Runs along a shared border give one pair."""
+    """Pairs of neighbouring regions, ``(E, 2)``. A run along a shared border gives one pair."""
     height, width = labels.shape
     edges = np.empty((2 * height * width + 1, 2), np.int32)
     k = 0
@@ -157,13 +131,13 @@ def adjacency(labels: Array) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def contract_edges(edges: Array, parents: Array) -> Array:
-    """The pairs of the regions above. Most repeats are left out: those still in a small table of recent pairs."""
+def contract_edges(edges: Array, labels: Array) -> Array:
+    """The edges between the regions above. Repeats that are still in a small table of recent pairs are left out."""
     out = np.empty((len(edges) + 1, 2), np.int32)
     recent = np.full(RECENT, -1, np.int64)
     k = 0
     for e in range(len(edges)):
-        a, b = parents[edges[e, 0]], parents[edges[e, 1]]
+        a, b = labels[edges[e, 0]], labels[edges[e, 1]]
         u, v = min(a, b), max(a, b)
         pair = np.int64(u) << 32 | np.int64(v)
         slot = (u * 31 + v) % RECENT
@@ -197,7 +171,7 @@ def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, 
 
 
 @njit(cache=True, nogil=True)
-def sum_regions(sums: Array, sizes: Array, boxes: Array, parents: Array, count: int) -> tuple[Array, Array, Array]:
+def sum_regions(sums: Array, sizes: Array, boxes: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
     channels = sums.shape[1]
     new_sums = np.zeros((count, channels), np.int64)
     new_sizes = np.zeros(count, np.int64)
@@ -205,7 +179,7 @@ def sum_regions(sums: Array, sizes: Array, boxes: Array, parents: Array, count: 
     new_boxes[:, :2] = np.iinfo(np.int32).max
     new_boxes[:, 2:] = -1
     for u in range(len(sizes)):
-        v = parents[u]
+        v = labels[u]
         new_sizes[v] += sizes[u]
         for c in range(channels):
             new_sums[v, c] += sums[u, c]
@@ -219,7 +193,7 @@ def sum_regions(sums: Array, sizes: Array, boxes: Array, parents: Array, count: 
 
 @njit(cache=True, nogil=True)
 def region_points(sums: Array, sizes: Array, kind: int) -> Array:
-    """What is compared: sums at unit length for the cosine, else means."""
+    """What is compared: sums at unit length for the cosine, else means μ_ξ(v)."""
     count, channels = sums.shape
     points = np.empty((count, channels), np.float32)
     for v in range(count):
@@ -239,10 +213,8 @@ def region_points(sums: Array, sizes: Array, kind: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
-    """One weight a region; none where ``clip`` is negative (no self-loops)."""
+    """w(u, u): (size − mean) / std of the sizes, clipped."""
     count = len(sizes)
-    if clip < 0:
-        return np.empty(0, np.float32)
     total = 0
     squares = 0
     for v in range(count):
@@ -260,7 +232,7 @@ def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
+def density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
     height = max(boxes[u, 2], boxes[v, 2]) - min(boxes[u, 0], boxes[v, 0]) + 1
     width = max(boxes[u, 3], boxes[v, 3]) - min(boxes[u, 1], boxes[v, 1]) + 1
     perimeter = 2 * (height + width)
@@ -272,7 +244,7 @@ def _density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
 def link_regions(
     edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, ratio: tuple[Any, Any], kind: int
 ) -> tuple[Array, Array]:
-    """Each region's best neighbour and its weight."""
+    """Each region's best neighbour, or itself with loops, and the weight of that edge. Overwrites ``loops``."""
     count, channels = points.shape
     weights = np.empty(len(edges), np.float32)
     for e in range(len(edges)):
@@ -295,17 +267,17 @@ def link_regions(
         weights[e] = weight
     if ratio[0] > 0:
         for e in range(len(edges)):
-            density = _density(edges[e, 0], edges[e, 1], sizes, boxes)
-            weights[e] = ratio[0] * density + ratio[1] * weights[e]
+            dense = density(edges[e, 0], edges[e, 1], sizes, boxes)
+            weights[e] = ratio[0] * dense + ratio[1] * weights[e]
         for v in range(len(loops)):
-            loops[v] = ratio[0] * _density(v, v, sizes, boxes) + ratio[1] * loops[v]
+            loops[v] = ratio[0] * density(v, v, sizes, boxes) + ratio[1] * loops[v]
     keys = np.full(count, np.iinfo(np.int64).min, np.int64)
-    order = _ordered(weights)
+    order = ordered(weights)
     for e in range(len(edges)):
         u, v = np.int64(edges[e, 0]), np.int64(edges[e, 1])
         keys[u] = max(keys[u], order[e] - v)
         keys[v] = max(keys[v], order[e] - u)
-    order = _ordered(loops)
+    order = ordered(loops)
     for v in range(len(loops)):
         keys[v] = max(keys[v], order[v] - v)
     best = np.empty(count, np.float32)
@@ -316,63 +288,4 @@ def link_regions(
         high = (keys[v] + 0x7FFFFFFF) >> 32
         chosen[v] = v if alone else (high << 32) - keys[v]
         bits[v] = high if high >= 0 else high ^ 0x7FFFFFFF
-    return best, chosen
-
-
-@njit(cache=True, nogil=True)
-def _ordered(weights: Array) -> Array:
-    """Floats as integers of the same order, in the upper half of 64 bits; −0 becomes 0."""
-    out = np.empty(len(weights), np.int64)
-    bits = (weights + F(0)).view(np.int32)
-    for e in range(len(weights)):
-        out[e] = np.int64(bits[e] if bits[e] >= 0 else bits[e] ^ 0x7FFFFFFF) << 32
-    return out
-
-
-@njit(cache=True, nogil=True)
-def merge_below(edges: Array, means: Array, near: Any) -> Array:
-    """Union of all edges shorter than √near; a root is the smallest region of its tree."""
-    count, channels = means.shape
-    root = np.arange(count).astype(np.int32)
-    for e in range(len(edges)):
-        u, v = edges[e, 0], edges[e, 1]
-        gap = means[u, 0] - means[v, 0]
-        distance = gap * gap
-        for c in range(1, channels):
-            gap = means[u, c] - means[v, c]
-            distance = distance + gap * gap
-        if distance < near:
-            while root[u] != u:
-                root[u] = root[root[u]]
-                u = root[u]
-            while root[v] != v:
-                root[v] = root[root[v]]
-                v = root[v]
-            if u < v:
-                root[v] = u
-            else:
-                root[u] = v
-    return root
-
-
-@njit(cache=True, nogil=True)
-def keep_heaviest(weights: Array, chosen: Array, bound: int) -> Array:
-    """Cancel the lightest choices of the forest, so that ``bound`` regions stay if that many can."""
-    count = len(chosen)
-    children = np.empty(count, np.int32)
-    k = 0
-    for v in range(count):
-        to = chosen[v]
-        if v < to and chosen[to] == v:
-            chosen[v] = v
-        elif v != to:
-            children[k] = v
-            k += 1
-    children = children[:k]
-    if count - bound < k:
-        keys = _ordered(-weights[children]) + children  # the heaviest first, the smaller number among equals
-        limit = np.partition(keys, count - bound)[count - bound]
-        for i in range(k):
-            v = children[i]
-            chosen[v] = v if keys[i] >= limit else chosen[v]
-    return chosen
+    return chosen, best

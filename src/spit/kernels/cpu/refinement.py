@@ -26,7 +26,7 @@ def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tens
 @njit(cache=True, nogil=True)
 def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, out: Array) -> None:
     channels, height, width = planes.shape
-    padded = np.full((height + 2, width + 2), count, np.uint32)  # one number more: nobody's region
+    padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image
     padded[1:-1, 1:-1] = labels
     sums = np.zeros((count, channels + 1), np.int64)  # the last is the size
     for y in range(height):
@@ -36,23 +36,18 @@ def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, out: Ar
             for c in range(channels):
                 sums[v, c] += planes[c, y, x]
     means = np.zeros((channels, count + 1), np.float32)
-    leave = np.ones(count + 1, np.float32)  # |v| / (|v| − 1)
-    join = np.full(count + 1, np.inf, np.float32)  # |v| / (|v| + 1)
+    leave = np.ones(count + 1, np.float32)
+    join = np.full(count + 1, np.inf, np.float32)  # nobody's region stays at ∞
     free = np.empty(width, np.bool_)
     found = np.empty(width + 1, np.uint32)
     there, to = np.empty(width, np.uint32), np.empty(width, np.uint32)
     error, best = np.empty(width, np.float32), np.empty(width, np.float32)
     for _ in range(sweeps):
         for first in range(4):
-            for v in range(count):
-                size = F(sums[v, channels])
-                for c in range(channels):
-                    means[c, v] = F(sums[v, c]) / size
-                leave[v] = size / max(size - F(1), F(1))
-                join[v] = size / (size + F(1))
+            _tabulate(sums, means, leave, join)
             for y in range(first // 2, height, 2):
                 above, here, below = padded[y], padded[y + 1], padded[y + 2]
-                _find_free(above, here, below, free)
+                _removable(above, here, below, free)
                 k = 0
                 for x in range(first % 2, width, 2):
                     found[k] = x
@@ -83,8 +78,20 @@ def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, out: Ar
 
 
 @njit(cache=True, nogil=True)
-def _find_free(above: Array, here: Array, below: Array, free: Array) -> None:
-    """The pixels of a row that have another region at a side and do not hold their own together."""
+def _tabulate(sums: Array, means: Array, leave: Array, join: Array) -> None:
+    """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region."""
+    count, channels = len(sums), sums.shape[1] - 1
+    for v in range(count):
+        size = F(sums[v, channels])
+        for c in range(channels):
+            means[c, v] = F(sums[v, c]) / size
+        leave[v] = size / max(size - F(1), F(1))
+        join[v] = size / (size + F(1))
+
+
+@njit(cache=True, nogil=True)
+def _removable(above: Array, here: Array, below: Array, free: Array) -> None:
+    """The pixels of a row with another region at a side, whose own region stays connected without them."""
     for x in range(len(free)):
         own = here[x + 1]
         north, east = above[x + 1] == own, here[x + 2] == own

@@ -31,20 +31,20 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     labels = parents[-1]
     # From the coarse end: only the last step is as long as the image.
     for lower, below, above in reversed(list(zip(parents[:-1], offsets[:-2], offsets[1:-1], strict=True))):
-        labels = _climb(lower, labels, below.tolist(), above.tolist())
+        labels = _compose_pair(lower, labels, below.tolist(), above.tolist())
     return labels
 
 
-def _climb(lower: Tensor, upper: Tensor, below: list[int], above: list[int]) -> Tensor:
-    """Both maps in one: from the regions that ``lower`` has to those that ``upper`` leads to."""
+def _compose_pair(lower: Tensor, upper: Tensor, below: list[int], above: list[int]) -> Tensor:
+    """Two levels in one."""
     answer = torch.empty_like(lower)
     first, second, out = lower.numpy(), upper.numpy(), answer.numpy()
 
-    def one(b: int) -> None:
+    def compose_image(b: int) -> None:
         rows = slice(below[b], below[b + 1])
         _compose(first[rows], second[above[b] : above[b + 1]], out[rows])
 
-    for_each_image(one, len(below) - 1)
+    for_each_image(compose_image, len(below) - 1)
     return answer
 
 

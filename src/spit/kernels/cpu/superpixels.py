@@ -7,20 +7,18 @@ from torch import Tensor
 from spit.kernels.cpu.contraction import (
     F,
     adjacency,
-    components,
     contract_edges,
-    keep_heaviest,
     link_pixels,
     link_regions,
     loop_weights,
-    merge_below,
     region_points,
     sum_pixels,
     sum_regions,
 )
+from spit.kernels.cpu.forest import components, keep_heaviest, merge_below
 from spit.kernels.cpu.regions import compose
 from spit.kernels.cpu.threads import Array, for_each_image
-from spit.kernels.reference.superpixels import climb
+from spit.kernels.reference.superpixels import flatten
 from spit.kernels.rules import EUCLIDEAN, Levels, Rules, round_target
 
 
@@ -41,44 +39,82 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
 def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     """See :func:`spit.kernels.reference.superpixel_labels`."""
     levels = superpixels(features, rules)
-    return climb(levels, features, compose), levels[-1][1]
+    return flatten(levels, features, compose), levels[-1][1]
+
+
+def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:
+    """See :func:`spit.kernels.reference.between`."""
+    graph = _Graph(features.contiguous().numpy(), Rules(similarity="variance"))
+    below = labels.int().flatten().numpy()
+    graph.merge(below, int(below.max()) + 1)
+    if ceiling is not None:
+        above = np.zeros(len(graph.sizes), np.int32)
+        above[below] = ceiling.flatten().numpy()
+        graph.edges = graph.edges[above[graph.edges[:, 0]] == above[graph.edges[:, 1]]]
+    return torch.from_numpy(_bound(graph, count)[below]).view(labels.shape)
 
 
 def _contract_image(planes: Array, rules: Rules) -> list[Array]:
-    _, height, width = planes.shape
-    labels, count = components(link_pixels(planes, rules.kind))
-    levels = [labels]
-    edges = adjacency(labels.reshape(height, width))
-    sums, sizes, boxes = sum_pixels(planes, labels, count)
-    ratio = (F(rules.compactness), F(1 - rules.compactness))
-
-    def best_neighbors(loops: Array) -> tuple[Array, Array]:
-        points = region_points(sums, sizes, rules.kind)
-        return link_regions(edges, points, sizes, boxes, loops, ratio, rules.kind)
-
-    def contract(parents: Array, count: int) -> None:
-        nonlocal edges, sums, sizes, boxes
-        edges = contract_edges(edges, parents)
-        sums, sizes, boxes = sum_regions(sums, sizes, boxes, parents, count)
-
+    graph = _Graph(planes, rules)
+    levels = [graph.contract(graph.link_pixels())]
     for _ in range(1, rules.levels):
-        clip = -1.0 if rules.loop_clip is None else rules.loop_clip
-        _, chosen = best_neighbors(loop_weights(sizes, rules.loop_mean, clip))
-        labels, count = components(chosen)
-        levels.append(labels)
-        contract(labels, count)
+        chosen, _ = graph.link_regions(loops=rules.loop_clip is not None)
+        levels.append(graph.contract(chosen))
     if rules.merge_threshold > 0:
-        near = F(min(rules.merge_threshold * rules.merge_threshold, float(np.finfo(F).max)))
-        labels, count = components(merge_below(edges, region_points(sums, sizes, EUCLIDEAN), near))
-        levels.append(labels)
-        contract(labels, count)
+        levels.append(graph.contract(graph.merge_below(rules.merge_threshold)))
     if rules.max_tokens is not None:
-        parents = np.arange(len(sizes), dtype=np.int32)
-        while len(sizes) > rules.max_tokens:
-            weights, chosen = best_neighbors(np.empty(0, np.float32))
-            target = round_target(len(sizes), rules.max_tokens)
-            labels, count = components(keep_heaviest(weights, chosen, target))
-            contract(labels, count)
-            parents = labels[parents]
-        levels.append(parents)
+        levels.append(_bound(graph, rules.max_tokens))
     return levels
+
+
+class _Graph:
+    """G^(t) of one image; it has edges and sums from level 1 on."""
+
+    edges: Array  # (E, 2)
+    sums: Array  # (V, C)
+    boxes: Array  # (V, 4): first and last row and column
+
+    def __init__(self, planes: Array, rules: Rules) -> None:
+        self.planes, self.rules = planes, rules
+        self.sizes = np.empty(0, np.int64)  # (V,)
+
+    def link_pixels(self) -> Array:
+        """Level 0: the best of four neighbours."""
+        return link_pixels(self.planes, self.rules.kind)
+
+    def link_regions(self, loops: bool) -> tuple[Array, Array]:
+        """Ê^(t), t ≥ 1: each region's best neighbour, or itself with ``loops``, and the weight."""
+        rules = self.rules
+        points = region_points(self.sums, self.sizes, rules.kind)
+        alone = loop_weights(self.sizes, rules.loop_mean, rules.loop_clip or 0.0) if loops else np.empty(0, F)
+        ratio = (F(rules.compactness), F(1 - rules.compactness))
+        return link_regions(self.edges, points, self.sizes, self.boxes, alone, ratio, rules.kind)
+
+    def merge_below(self, threshold: float) -> Array:
+        """Final thresholding (App. B): each region to the smallest it is joined with."""
+        return merge_below(self.edges, region_points(self.sums, self.sizes, EUCLIDEAN), threshold)
+
+    def contract(self, chosen: Array) -> Array:
+        """π^(t) → π^(t+1): the trees of the forest become regions; their numbers."""
+        labels, count = components(chosen)
+        self.merge(labels, count)
+        return labels
+
+    def merge(self, labels: Array, count: int) -> None:
+        """Make one region of all that have the same label."""
+        if len(self.sizes) == 0:  # regions of pixels
+            self.edges = adjacency(labels.reshape(self.planes.shape[1:]))
+            self.sums, self.sizes, self.boxes = sum_pixels(self.planes, labels, count)
+        else:
+            self.edges = contract_edges(self.edges, labels)
+            self.sums, self.sizes, self.boxes = sum_regions(self.sums, self.sizes, self.boxes, labels, count)
+
+
+def _bound(graph: _Graph, bound: int) -> Array:
+    """Join regions until at most ``bound`` are left: see ``reference.superpixels``."""
+    parents = np.arange(len(graph.sizes), dtype=np.int32)
+    while len(graph.sizes) > bound:
+        chosen, weights = graph.link_regions(loops=False)
+        target = round_target(len(graph.sizes), bound)
+        parents = graph.contract(keep_heaviest(chosen, weights, target))[parents]
+    return parents

@@ -15,7 +15,7 @@ def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
 
     def cells(b: int) -> None:
         _nearest(points[b], out[b])
-        _settle(points[b], out[b])
+        settle(points[b], out[b])
 
     for_each_image(cells, len(sites))
     return labels
@@ -68,7 +68,7 @@ def _nearest(sites: Array, labels: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _settle(sites: Array, labels: Array) -> None:
+def settle(sites: Array, labels: Array) -> None:
     """Give what is cut off from its site to the nearest cell that touches it, layer by layer."""
     height, width = labels.shape
     pixels = height * width

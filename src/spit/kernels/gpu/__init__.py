@@ -1,14 +1,16 @@
 """The hot operations as Triton kernels: same names and answers as ``kernels.reference``."""
 
+from spit.kernels.cpu.superpixels import between  # its tensors are on the CPU
 from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.gpu.preprocess import diffuse, look_up
 from spit.kernels.gpu.refinement import refine
 from spit.kernels.gpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.gpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.gpu.voronoi import nearest_sites
-from spit.kernels.reference.preprocess import saturate  # a few operations of torch, which run anywhere
+from spit.kernels.reference.preprocess import saturate  # plain torch, which runs on any device
 
 __all__ = [
+    "between",
     "color_patches",
     "compose",
     "diffuse",

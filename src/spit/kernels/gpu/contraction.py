@@ -1,4 +1,4 @@
-"""The kernels of superpixel contraction (§2.2): points, edges, choices and sums, on regions of a whole batch.
+"""One level of contraction (§2.2) in Triton: points, weights, choices and sums, on the regions of a whole batch.
 
 Host code that launches them is ``superpixels.py``. Grids are (chunks, images); a program whose chunk
 lies behind its image's last region has all lanes masked.
@@ -15,7 +15,7 @@ VARIANCE = tl.constexpr(rules.VARIANCE)
 
 @triton.jit
 def pixel_points(features, points, pixels, SCALE: tl.constexpr, C: tl.constexpr, KIND: tl.constexpr,
-                  BLOCK: tl.constexpr):
+                 BLOCK: tl.constexpr):
     start = tl.program_id(1).to(tl.int64) * C * pixels
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < pixels
@@ -54,7 +54,7 @@ def link_pixels(points, chosen, height, width, C: tl.constexpr, KIND: tl.constex
 
 @triton.jit
 def _offer_pixel(plane, pixels, here, there, exists, best, to, C: tl.constexpr, KIND: tl.constexpr):
-    weight = _similarity(plane + here, plane + there, pixels, exists, C, KIND)
+    weight = similarity(plane + here, plane + there, pixels, exists, C, KIND)
     if KIND == VARIANCE:
         weight = 0.5 * weight
     better = exists & (weight > best)
@@ -62,7 +62,7 @@ def _offer_pixel(plane, pixels, here, there, exists, best, to, C: tl.constexpr, 
 
 
 @triton.jit
-def _similarity(a, b, stride, mask, C: tl.constexpr, KIND: tl.constexpr):
+def similarity(a, b, stride, mask, C: tl.constexpr, KIND: tl.constexpr):
     """sim of two points, whose coordinates lie ``stride`` apart; the variance's is for the caller to scale."""
     p = tl.load(a, mask, 0.0)
     q = tl.load(b, mask, 0.0)
@@ -169,7 +169,7 @@ def region_points(sums, offsets, points, sizes, keys, squares, C: tl.constexpr, 
 
 
 @triton.jit
-def _density(u, v, sizes, boxes, mask):
+def density(u, v, sizes, boxes, mask):
     """δ_∞; a region with itself is counted once."""
     top = tl.minimum(tl.load(boxes + u * 4, mask, 0), tl.load(boxes + v * 4, mask, 0))
     left = tl.minimum(tl.load(boxes + u * 4 + 1, mask, 0), tl.load(boxes + v * 4 + 1, mask, 0))
@@ -192,13 +192,13 @@ def _key(weight, neighbor):
 def _weight(u, v, exists, points, sizes, boxes, ratio_density, ratio_similarity, C: tl.constexpr,
             KIND: tl.constexpr, BOXES: tl.constexpr):
     """w(u, v; λ) of the edge between two regions."""
-    weight = _similarity(points + u * C, points + v * C, 1, exists, C, KIND)
+    weight = similarity(points + u * C, points + v * C, 1, exists, C, KIND)
     if KIND == VARIANCE:
         a = tl.load(sizes + u, exists, 1).to(tl.float32)
         b = tl.load(sizes + v, exists, 1).to(tl.float32)
         weight = tl.div_rn(a * b, a + b) * weight
     if BOXES:
-        weight = ratio_density * _density(u, v, sizes, boxes, exists) + ratio_similarity * weight
+        weight = ratio_density * density(u, v, sizes, boxes, exists) + ratio_similarity * weight
     return weight
 
 
@@ -276,6 +276,17 @@ def walk_list(edges, length, up, points, sizes, boxes, keys, out, count, capacit
 
 
 @triton.jit
+def loop_weights(sizes, squares, count, pixels, LOOP_MEAN: tl.constexpr, CLIP: tl.constexpr):
+    """w(u, u): (size − mean) / std of the sizes in an image, clipped."""
+    mean = pixels / count.to(tl.float64)
+    variance = squares.to(tl.float64) / count.to(tl.float64) - mean * mean
+    deviation = tl.sqrt(tl.where(variance > 0, variance, 1.0))
+    weights = (sizes.to(tl.float64) - LOOP_MEAN * mean) / deviation
+    weights = tl.minimum(tl.maximum(weights, -CLIP), CLIP)
+    return tl.where(variance > 0, weights, 0.0).to(tl.float32)
+
+
+@triton.jit
 def choose(keys, sizes, boxes, offsets, squares, chosen, weights, pixels, ratio_density, ratio_similarity,
             LOOPS: tl.constexpr, LOOP_MEAN: tl.constexpr, LOOP_CLIP: tl.constexpr, BOXES: tl.constexpr,
             BLOCK: tl.constexpr):
@@ -286,15 +297,10 @@ def choose(keys, sizes, boxes, offsets, squares, chosen, weights, pixels, ratio_
     inside = v < last
     key = tl.load(keys + v, inside, 0)
     if LOOPS:
-        count = (last - first).to(tl.float64)
-        mean = pixels / count
-        variance = tl.load(squares + image).to(tl.float64) / count - mean * mean
-        deviation = tl.sqrt(tl.where(variance > 0, variance, 1.0))
-        loop = (tl.load(sizes + v, inside, 1).to(tl.float64) - LOOP_MEAN * mean) / deviation
-        loop = tl.minimum(tl.maximum(loop, -LOOP_CLIP), LOOP_CLIP)
-        weight = tl.where(variance > 0, loop, 0.0).to(tl.float32)
+        weight = loop_weights(tl.load(sizes + v, inside, 1), tl.load(squares + image), last - first, pixels,
+                              LOOP_MEAN, LOOP_CLIP)
         if BOXES:
-            weight = ratio_density * _density(v, v, sizes, boxes, inside) + ratio_similarity * weight
+            weight = ratio_density * density(v, v, sizes, boxes, inside) + ratio_similarity * weight
         key = tl.maximum(key, _key(weight, v))
     alone = key == -(2**63)
     order = (key >> 32).to(tl.int32)

@@ -1,4 +1,4 @@
-"""From chosen edges to numbered trees: the connected components Ê₊ of §2.2."""
+"""From chosen edges to numbered trees in Triton: the connected components Ê₊ of §2.2."""
 
 import torch
 import triton
@@ -6,18 +6,20 @@ import triton.language as tl
 from torch import Tensor
 
 from spit.kernels.gpu.launch import BLOCK, blocks
+from spit.kernels.reference.forest import break_pairs
+from spit.kernels.rules import ROUND
 
 
-def number_roots(
+def components(
     chosen: Tensor, offsets: Tensor, longest: int, sums: Tensor, words: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Follow choices to their roots and number the roots in their order.
+    """Ê₊: follow the choices to their roots, and number the roots in order.
 
     Args:
         chosen: for each vertex of the packed batch another one, or itself; a forest whose roots are
             self-loops or mutual pairs.
         offsets: where each image's vertices begin.
-        longest: no image has more vertices.
+        longest: upper bound on the vertices of an image.
         sums: set to 0 in passing, as far as the trees can need them.
         words: numbers of ``sums`` that belong to one tree.
 
@@ -33,6 +35,28 @@ def number_roots(
     torch.cumsum(counts, 0, out=before[1:])
     _number_roots[(chunks, batch)](roots, offsets, before, numbers, BLOCK)
     return roots, numbers, before[::chunks].contiguous()
+
+
+def keep_heaviest(chosen: Tensor, weights: Tensor, counts: Tensor, bound: int) -> Tensor:
+    """Cancel the lightest choices of each image's forest, so that it loses as many trees as one round may.
+
+    See :func:`spit.kernels.rules.round_target`.
+
+    Shape:
+        chosen and weights ``(ΣV,)``, counts ``(B,)``; the choices that are left ``(ΣV,)`` int64.
+    """
+    chosen = break_pairs(chosen.long())
+    vertices = torch.arange(len(chosen), device=chosen.device)
+    batch = torch.arange(len(counts), device=chosen.device)
+    images = batch.repeat_interleave(counts)
+    children = vertices[chosen != vertices]
+    order = children[weights[children].sort(descending=True, stable=True).indices]
+    order = order[images[order].sort(stable=True).indices]  # image by image, the heaviest first
+    rank = torch.arange(len(order), device=chosen.device) - torch.searchsorted(images[order], batch)[images[order]]
+    joined = torch.minimum((counts - bound).clamp_min(0), (counts // ROUND).clamp_min(1))
+    spared = order[rank >= joined[images[order]]]
+    chosen[spared] = spared
+    return chosen
 
 
 @triton.jit

@@ -14,7 +14,7 @@ from spit.kernels.gpu.replay import replay
 from spit.kernels.reference.refinement import CLASSES
 
 PROGRAMS = 512
-"""That share the regions of a batch, whose number the host does not know."""
+"""Programs that share the regions of a batch, whose number the host does not know."""
 
 
 def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tensor:
@@ -99,10 +99,10 @@ def _move(labels, offsets, pixels, regions, changes, height, width, row, column,
                + (s & w & (tl.load(at + width - 1, down & left, -1) == own)).to(tl.int32)
                + (w & n & (tl.load(at - width - 1, up & left, -1) == own)).to(tl.int32))
     sides = n.to(tl.int32) + e.to(tl.int32) + s.to(tl.int32) + w.to(tl.int32)
-    free = inside & (sides - bridges == 1) & (sides < 4)
+    free = inside & (sides - bridges == 1) & (sides < 4)  # _removable of the other backends
     plane = pixels + image * C * height * width + y * width + x
     mine = regions + (start + own) * (C + 2)
-    best = tl.load(mine + C, free, 0.0) * _distance(plane, mine, height * width, free, C)
+    best = _errors(plane, mine, mine + C, height * width, free, C)
     to = own
     best, to = _offer(north, own, start, plane, regions, height * width, free, best, to, C)
     best, to = _offer(west, own, start, plane, regions, height * width, free, best, to, C)
@@ -122,16 +122,17 @@ def _move(labels, offsets, pixels, regions, changes, height, width, row, column,
 def _offer(there, own, start, plane, regions, stride, free, best, to, C: tl.constexpr):
     other = free & (there != own) & (there >= 0)
     region = regions + (start + there) * (C + 2)
-    error = tl.load(region + C + 1, other, 0.0) * _distance(plane, region, stride, other, C)
+    error = _errors(plane, region, region + C + 1, stride, other, C)
     better = other & (error < best)
     return tl.where(better, error, best), tl.where(better, there, to)
 
 
 @triton.jit
-def _distance(plane, mean, stride, mask, C: tl.constexpr):
+def _errors(plane, mean, factor, stride, mask, C: tl.constexpr):
+    """factor_v · ‖x − μ_v‖²."""
     gap = tl.load(plane, mask, 0).to(tl.float32) - tl.load(mean, mask, 0.0)
     total = gap * gap
     for c in tl.static_range(1, C):
         gap = tl.load(plane + c * stride, mask, 0).to(tl.float32) - tl.load(mean + c, mask, 0.0)
         total = total + gap * gap
-    return total
+    return tl.load(factor, mask, 0.0) * total

@@ -19,25 +19,26 @@ from spit.kernels.gpu.contraction import (
     walk_list,
     walk_pixels,
 )
-from spit.kernels.gpu.forest import number_roots
+from spit.kernels.gpu.forest import components, keep_heaviest
 from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
 from spit.kernels.gpu.regions import compose
 from spit.kernels.gpu.replay import replay
-from spit.kernels.reference.regions import join
-from spit.kernels.reference.superpixels import climb
-from spit.kernels.rules import ROUND, SCALE, Levels, Rules
+from spit.kernels.reference.contraction import region_points as means_of
+from spit.kernels.reference.forest import merge_below
+from spit.kernels.reference.superpixels import flatten
+from spit.kernels.rules import EUCLIDEAN, SCALE, Levels, Rules
 
 PACKABLE = 2**19
-"""In images of fewer pixels two sums fit one 64-bit word."""
+"""In images with fewer pixels, two sums fit one 64-bit word."""
 PROGRAMS = 2048
-"""That share the walk over an edge list, whose length the host does not know."""
+"""Programs that share the walk over an edge list, whose length the host does not know."""
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
     """See :func:`spit.kernels.reference.superpixels`."""
-    graph = _contract(features, rules)
+    graph = _contract_images(features, rules)
     if rules.merge_threshold > 0:
-        graph.join(graph.link_below(rules.merge_threshold))
+        graph.contract(graph.merge_below(rules.merge_threshold))
     levels = graph.levels()
     if rules.max_tokens is not None:
         levels = _bound(graph, levels, rules.max_tokens)
@@ -47,11 +48,11 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
 def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     """See :func:`spit.kernels.reference.superpixel_labels`.
 
-    Nothing waits for the device, but for the final merge and the bound, which count what is left.
+    Nothing waits for the device, except the final merge and the bound, which count what is left.
     """
     if rules.merge_threshold > 0 or rules.max_tokens is not None:
         levels = superpixels(features, rules)
-        return climb(levels, features, compose), levels[-1][1]
+        return flatten(levels, features, compose), levels[-1][1]
     labels, counts = replay(_last_level, (features,), rules)
     return labels, counts
 
@@ -59,16 +60,17 @@ def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
 def _last_level(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[Tensor, ...]:
     (features,) = tensors
     batch, _, height, width = features.shape
-    graph = _contract(features, rules)
+    graph = _contract_images(features, rules)
     return compose(graph.parents, graph.offsets).view(batch, height, width), graph.offsets[-1].diff()
 
 
-def _contract(features: Tensor, rules: Rules) -> "_Graph":
+def _contract_images(features: Tensor, rules: Rules) -> "_Graph":
     """The levels of §2.2, none of which waits for the device."""
     graph = _Graph(features.contiguous(), rules)
-    graph.join(graph.link_pixels())
+    graph.contract(graph.link_pixels())
     for _ in range(1, rules.levels):
-        graph.join(graph.link_regions(loops=rules.loop_clip is not None)[0])
+        chosen, _ = graph.link_regions(loops=rules.loop_clip is not None)
+        graph.contract(chosen)
     return graph
 
 
@@ -89,7 +91,7 @@ class _Graph:
         pixels = torch.arange(self.batch + 1, device=features.device) * self.pixels
         self.offsets = [pixels]
         self.parents: list[Tensor] = []  # in the numbering of each image
-        self.sums = self.boxes = self.up = pixels  # of the present level; see join
+        self.sums = self.boxes = self.up = pixels  # of the present level; see contract
         self.edges: tuple[Tensor, Tensor] | None = None  # a list (2, E) and its length, from level 2 on
         self.options = {"C": self.channels, "KIND": rules.kind, "BOXES": rules.compactness > 0,
                         "BLOCK": BLOCK, **EXACT}
@@ -110,7 +112,7 @@ class _Graph:
         return chosen
 
     def link_regions(self, loops: bool) -> tuple[Tensor, Tensor]:
-        """Ê^(t), t ≥ 1: each region's best neighbour, itself among them where there are loops; the weight."""
+        """Ê^(t), t ≥ 1: each region's best neighbour, or itself with ``loops``, and the weight."""
         offsets, rules = self.offsets[-1], self.rules
         grid = (blocks(self.pixels // 2 + 1), self.batch)
         points = self._new(self.capacity * self.channels, dtype=torch.float32)
@@ -122,32 +124,23 @@ class _Graph:
         ratio = (float(rules.compactness), float(1 - rules.compactness))
         chosen, weights = self._new(self.capacity), self._new(self.capacity, dtype=torch.float32)
         choose[grid](keys, sizes, self.boxes, offsets, squares, chosen, weights, self.pixels, *ratio,
-                      LOOPS=loops, LOOP_MEAN=rules.loop_mean, LOOP_CLIP=rules.loop_clip or 0.0,
-                      BOXES=self.options["BOXES"], BLOCK=BLOCK, **EXACT)
+                     LOOPS=loops, LOOP_MEAN=rules.loop_mean, LOOP_CLIP=rules.loop_clip or 0.0,
+                     BOXES=self.options["BOXES"], BLOCK=BLOCK, **EXACT)
         return chosen, weights
 
-    def link_below(self, threshold: float) -> Tensor:
+    def merge_below(self, threshold: float) -> Tensor:
         """Final thresholding (App. B): each region to the smallest it is joined with."""
         edges, length = self._walk_edges()
         count, edge_count = torch.stack([self.offsets[-1][-1], length[0]]).tolist()
-        sums, sizes = self._sums(count)
-        means = sums.float() / (sizes * SCALE).float()[:, None]
-        u, v = edges[:, :edge_count].long()
-        near = torch.zeros(edge_count, device=u.device)
-        for c in range(self.channels):
-            gap = means[u, c] - means[v, c]
-            near = near + gap * gap if c else gap * gap
-        close = near < torch.tensor(threshold * threshold, dtype=torch.float32, device=u.device)
-        chosen = self._new(self.capacity)
-        chosen[:count] = join(count, u[close], v[close]).int()
-        return chosen
+        means = means_of(*self._sums(count), EUCLIDEAN)
+        return self._padded(merge_below(edges[:, :edge_count].long(), means, threshold))
 
-    def join(self, chosen: Tensor) -> None:
+    def contract(self, chosen: Tensor) -> None:
         """π^(t) → π^(t+1): the trees of the forest become regions."""
         below = self.offsets[-1]
         longest = self.pixels if self.level == 0 else self.pixels // 2 + 1
         sums = self._new(self.capacity * self.words, dtype=torch.int64)
-        roots, numbers, above = number_roots(chosen, below, longest, sums, self.words)
+        roots, numbers, above = components(chosen, below, longest, sums, self.words)
         boxes = self._empty_boxes()
         parents = self._new(len(chosen))
         up = parents if self.level == 0 else self._new(len(chosen))
@@ -210,6 +203,12 @@ class _Graph:
         sizes = fields[:, self.channels]
         return fields[:, : self.channels] - SCALE * sizes[:, None], sizes
 
+    def _padded(self, chosen: Tensor) -> Tensor:
+        """Choices of the present regions, as long as there may be regions."""
+        padded = self._new(self.capacity)
+        padded[: len(chosen)] = chosen
+        return padded
+
     def _new(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
         return torch.empty(shape, dtype=dtype, device=self.features.device)
 
@@ -223,32 +222,16 @@ class _Graph:
 
 
 def _bound(graph: _Graph, levels: Levels, bound: int) -> Levels:
-    """Join regions until at most ``bound`` are left in every image: see the reference's ``_bound``."""
+    """Join regions until at most ``bound`` are left in every image: see ``reference.superpixels``."""
     before = len(levels)
-    device = graph.features.device
     counts = levels[-1][1]
     while int(counts.max()) > bound:
         chosen, weights = graph.link_regions(loops=False)
         total = int(counts.sum())
-        chosen, weights = chosen[:total].long(), weights[:total]
-        vertices = torch.arange(total, device=device)
-        chosen = torch.where((chosen[chosen] == vertices) & (vertices < chosen), vertices, chosen)
-        images = torch.arange(len(counts), device=device).repeat_interleave(counts)
-        children = vertices[chosen != vertices]
-        order = children[weights[children].sort(descending=True, stable=True).indices]
-        order = order[images[order].sort(stable=True).indices]  # image by image, the heaviest first
-        of_image = images[order]
-        firsts = torch.searchsorted(of_image, torch.arange(len(counts), device=device))
-        rank = torch.arange(len(order), device=device) - firsts[of_image]
-        joined = torch.minimum((counts - bound).clamp_min(0), (counts // ROUND).clamp_min(1))  # see round_target
-        spared = order[rank >= joined[of_image]]
-        chosen[spared] = spared
-        padded = graph._new(graph.capacity)
-        padded[:total] = chosen.int()
-        graph.join(padded)
+        graph.contract(graph._padded(keep_heaviest(chosen[:total], weights[:total], counts, bound)))
         counts = graph.offsets[-1].diff()
     extra = graph.levels()[before:]
     if not extra:
-        steps = [torch.arange(count, device=device) for count in counts.tolist()]
+        steps = [torch.arange(count, device=counts.device) for count in counts.tolist()]
         return [*levels, (torch.cat(steps).int(), counts)]
     return [*levels, (compose([parents for parents, _ in extra], graph.offsets[before:]), counts)]

@@ -9,10 +9,11 @@ from spit.kernels.reference.features import color_patches, gradient_histogram, p
 from spit.kernels.reference.preprocess import diffuse, look_up, saturate
 from spit.kernels.reference.refinement import refine
 from spit.kernels.reference.regions import compose, region_boxes, region_sizes
-from spit.kernels.reference.superpixels import superpixel_labels, superpixels
+from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
 
 __all__ = [
+    "between",
     "color_patches",
     "compose",
     "diffuse",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.kernels.reference.superpixels import running_sum
+from spit.kernels.arithmetic import running_sum
 
 CLASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 RING = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
@@ -45,19 +45,19 @@ def _refine_image(labels: Tensor, count: int, pixels: Tensor, sweeps: int) -> Te
             visited = (slice(row, None, 2), slice(column, None, 2))
             x, own = colors[visited], here[visited]
             ring = torch.stack([padded[1 + dy : 1 + dy + height, 1 + dx : 1 + dx + width][visited] for dy, dx in RING])
-            means, leave, join = _regions(here, colors, count)
-            best, to = leave[own] * _distance(x, means[own]), own
+            means, leave, join = _tabulate(here, colors, count)
+            best, to = _errors(x, own, means, leave), own
             free = _removable(ring == own)
             for side in (NORTH, WEST, EAST, SOUTH):
                 there = ring[side]
-                error = join[there] * _distance(x, means[there])
+                error = _errors(x, there, means, join)
                 better = free & (there != own) & (there >= 0) & (error < best)
                 best, to = torch.where(better, error, best), torch.where(better, there, to)
             here[visited] = to
     return here.int()
 
 
-def _regions(labels: Tensor, colors: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def _tabulate(labels: Tensor, colors: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region; a single pixel never leaves."""
     labels, colors = labels.flatten(), colors.flatten(0, 1).long()
     sizes = torch.bincount(labels, minlength=count).float()
@@ -65,13 +65,14 @@ def _regions(labels: Tensor, colors: Tensor, count: int) -> tuple[Tensor, Tensor
     return sums / sizes[:, None], sizes / (sizes - 1).clamp_min(1), sizes / (sizes + 1)
 
 
-def _distance(x: Tensor, mean: Tensor) -> Tensor:
-    gap = x - mean
-    return running_sum(gap * gap)
+def _errors(x: Tensor, regions: Tensor, means: Tensor, factor: Tensor) -> Tensor:
+    """factor_v · ‖x − μ_v‖² for each pixel and the region v it is compared with."""
+    gap = x - means[regions]
+    return factor[regions] * running_sum(gap * gap)
 
 
 def _removable(own: Tensor) -> Tensor:
-    """Where the sides in a pixel's own region, its first, are connected through the corners between them."""
+    """Where the sides of a pixel that lie in its own region are connected through the corners between them."""
     sides = own[0::2]
     bridges = sides & own[1::2] & sides.roll(-1, 0)
     return sides.sum(0) - bridges.sum(0) == 1

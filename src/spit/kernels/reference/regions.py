@@ -1,4 +1,4 @@
-"""Regions of a partition: sizes, boxes, pieces, and the way up a hierarchy."""
+"""Regions of a partition: sizes, boxes, and the way up a hierarchy."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
 
 
 def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """The smallest box ``(y0, x0, y1, x1)`` around each region, the ends exclusive.
+    """The smallest box ``(y0, x0, y1, x1)`` around each region, with exclusive ends; zeros if it has no pixel.
 
     Shape:
         labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN, 4)`` int32.
@@ -39,8 +39,8 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     """The region that holds each pixel after several levels.
 
     Args:
-        parents: ``parents[t]`` maps each region of level t to its region of level t + 1, in the
-            numbering of its image; level 0 are the pixels.
+        parents: ``parents[t]`` maps each region of level t to its region of level t + 1, numbered within its
+            image; level 0 are the pixels.
         offsets: ``offsets[t]`` says where each image's regions of level t begin in packed order.
 
     Shape:
@@ -50,36 +50,3 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     for lower, above, below in reversed(list(zip(parents[:-1], offsets[1:-1], offsets[:-2], strict=True))):
         labels = labels[lower + above[:-1].repeat_interleave(below.diff())]
     return labels
-
-
-def join(count: int, u: Tensor, v: Tensor) -> Tensor:
-    """The smallest vertex that each of ``count`` vertices is joined with by the edges (u, v)."""
-    smallest = torch.arange(count, device=u.device)
-    while True:
-        joined = smallest.scatter_reduce(0, u, smallest[v], "amin").scatter_reduce(0, v, smallest[u], "amin")
-        joined = joined[joined]
-        if torch.equal(joined, smallest):
-            return smallest
-        smallest = joined
-
-
-def pieces(fine: Tensor, coarse: Tensor) -> tuple[Tensor, Tensor]:
-    """The 4-connected pieces in which both label maps are constant, numbered by their first pixels.
-
-    On any device, for what needs no speed.
-
-    Shape:
-        fine and coarse ``(B, H, W)``; labels ``(B, H, W)`` int32 and counts ``(B,)`` int64.
-    """
-    batch = len(fine)
-    pixels = torch.arange(fine.numel(), device=fine.device).view(fine.shape)
-    u, v = [], []
-    for first, second in (((..., slice(None, -1)), (..., slice(1, None))),
-                          ((slice(None), slice(None, -1)), (slice(None), slice(1, None)))):
-        same = (fine[first] == fine[second]) & (coarse[first] == coarse[second])
-        u.append(pixels[first][same])
-        v.append(pixels[second][same])
-    roots = join(fine.numel(), torch.cat(u), torch.cat(v)).view(batch, -1)
-    firsts = roots == pixels.view(batch, -1)
-    numbers = firsts.cumsum(1) - 1  # (B, P): in the numbering of each image
-    return numbers.flatten()[roots].view(fine.shape).int(), firsts.sum(1)

@@ -1,0 +1,93 @@
+"""From chosen edges to numbered trees as compiled loops: the connected components Ê₊ of §2.2."""
+
+import numpy as np
+from numba import njit
+
+from spit.kernels.cpu.threads import Array
+
+F = np.float32
+
+
+@njit(cache=True, nogil=True)
+def components(chosen: Array) -> tuple[Array, int]:
+    """Labels and count of the forest's trees, with roots numbered in order. Overwrites ``chosen``."""
+    count = len(chosen)
+    break_pairs(chosen)
+    moved = True
+    while moved:  # pointer jumping in place: a vertex only ever gets nearer to its root
+        changes = 0
+        for v in range(count):
+            to = chosen[v]
+            further = chosen[to]
+            changes |= to ^ further
+            chosen[v] = further
+        moved = changes != 0
+    labels = np.empty(count, np.int32)
+    roots = 0
+    for v in range(count):
+        labels[v] = roots
+        roots += chosen[v] == v
+    for v in range(count):
+        chosen[v] = labels[chosen[v]]
+    return chosen, roots
+
+
+@njit(cache=True, nogil=True)
+def break_pairs(chosen: Array) -> None:
+    """Make the smaller of two vertices that chose each other a root."""
+    for v in range(len(chosen)):
+        to = chosen[v]
+        root = (v < to) & (chosen[to] == v)
+        chosen[v] = v if root else to
+
+
+@njit(cache=True, nogil=True)
+def keep_heaviest(chosen: Array, weights: Array, target: int) -> Array:
+    """Cancel the lightest choices, so that ``target`` trees are left if there are that few. Overwrites ``chosen``."""
+    count = len(chosen)
+    break_pairs(chosen)
+    children = np.flatnonzero(chosen != np.arange(count))
+    if count - target < len(children):
+        keys = ordered(-weights[children]) + children  # the heaviest first, the smaller number among equals
+        limit = np.partition(keys, count - target)[count - target]
+        for i in range(len(children)):
+            v = children[i]
+            chosen[v] = v if keys[i] >= limit else chosen[v]
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def ordered(weights: Array) -> Array:
+    """Floats as integers of the same order, in the upper half of 64 bits; −0 becomes 0."""
+    out = np.empty(len(weights), np.int64)
+    bits = (weights + F(0)).view(np.int32)
+    for e in range(len(weights)):
+        out[e] = np.int64(bits[e] if bits[e] >= 0 else bits[e] ^ 0x7FFFFFFF) << 32
+    return out
+
+
+@njit(cache=True, nogil=True)
+def merge_below(edges: Array, means: Array, threshold: float) -> Array:
+    """The smallest region that each is joined to by edges shorter than the threshold."""
+    count, channels = means.shape
+    near = F(threshold * threshold)
+    root = np.arange(count).astype(np.int32)
+    for e in range(len(edges)):
+        u, v = edges[e, 0], edges[e, 1]
+        gap = means[u, 0] - means[v, 0]
+        distance = gap * gap
+        for c in range(1, channels):
+            gap = means[u, c] - means[v, c]
+            distance = distance + gap * gap
+        if distance < near:
+            while root[u] != u:
+                root[u] = root[root[u]]
+                u = root[u]
+            while root[v] != v:
+                root[v] = root[root[v]]
+                v = root[v]
+            if u < v:
+                root[v] = u
+            else:
+                root[u] = v
+    return root

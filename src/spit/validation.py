@@ -1,0 +1,117 @@
+"""Checks of partitions and hierarchies that come from outside, before a compiled kernel sees them (contract 8)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from spit.tokens import plural
+
+SHOWN = 6  # items of a batch that a message shows
+LabelMap = Tensor | npt.NDArray[Any]
+
+
+def check_labels(blocks: Any, offsets: Any) -> tuple[tuple[Tensor, ...], Tensor]:
+    """The blocks as int32 and the offsets as int64, if they describe a partition."""
+    if not isinstance(blocks, list | tuple) or not blocks:
+        raise TypeError(f"expected a tuple of (b, H, W) label maps, got {_described(blocks)}; "
+                        "use Partition.of(labels, counts) or Partition.from_labels(labels)")
+    blocks = [integers("labels", block, 3) for block in blocks]
+    maps = [labels for block in blocks for labels in block]
+    offsets = check_offsets(offsets, len(maps), blocks[0].device)
+    for image, (labels, count) in enumerate(zip(maps, offsets.diff().tolist(), strict=True)):
+        if labels.numel() == 0 or labels.device != offsets.device:
+            raise ValueError(f"expected label maps with pixels, all on one device, got {tuple(labels.shape)} on "
+                             f"{labels.device} and offsets on {offsets.device}")
+        found = labels.long().unique().tolist()
+        if found[0] < 0 or found[-1] >= count:
+            shift = found[0] if 0 < found[0] == found[-1] - count + 1 else 0
+            hint = f"labels start at {shift}: subtract {shift}, or use" if shift else "use"
+            raise ValueError(f"expected labels 0 to {count - 1} in image {image}, which has {plural(count, 'region')}, "
+                             f"got {found[0]} to {found[-1]}; {hint} Partition.from_labels(labels), which numbers them")
+        if len(found) < count:
+            missing = next(label for label, seen in enumerate([*found, -1]) if label != seen)
+            raise ValueError(f"expected a pixel in every region, got none in region {missing} of image {image}; use "
+                             "Partition.from_labels(labels), which leaves no gaps")
+    return tuple(block.int() for block in blocks), offsets
+
+
+def check_offsets(offsets: Any, images: int, device: torch.device) -> Tensor:
+    """The offsets as int64, if they start at 0 and never decrease."""
+    starts = integers("offsets", offsets, 1).long()
+    if starts.device != device:
+        raise ValueError(f"expected labels and offsets on one device, got {device} and {starts.device}")
+    if len(starts) != images + 1 or int(starts[0]) != 0 or bool((starts.diff() < 0).any()):
+        raise ValueError(f"expected {images + 1} offsets for {plural(images, 'image')}, from 0 and never decreasing, "
+                         f"got {few(starts.tolist())}; Partition.of(labels, counts) makes them from counts")
+    return starts
+
+
+def check_frames(frames: Any, boxes: Tensor) -> Tensor:
+    """The frames as int32, if each contains the box of its region."""
+    given = integers("frames", frames, 2)
+    if given.shape != boxes.shape or given.device != boxes.device:
+        raise ValueError(f"expected frames (y0, x0, y1, x1) of shape {tuple(boxes.shape)} on {boxes.device}, got "
+                         f"{tuple(given.shape)} on {given.device}")
+    bad = (given[:, :2] > boxes[:, :2]) | (given[:, 2:] < boxes[:, 2:]) | (given.abs().amax(1, True) >= 2**30)
+    if bool(bad.any()):
+        row = int(bad.any(1).nonzero()[0])
+        raise ValueError(f"expected frames (y0, x0, y1, x1) that contain the boxes of their regions, got "
+                         f"{given[row].tolist()} for {boxes[row].tolist()}, row {row}")
+    return given.int()
+
+
+def check_hierarchy(
+    shapes: Sequence[tuple[int, int, int]], parents: Sequence[Any], offsets: Sequence[Any], features: Sequence[Tensor]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """The parents as int32 and the offsets as int64, if each level leads to the next."""
+    if len(offsets) != len(parents) + 1:
+        raise ValueError(f"expected offsets of {len(parents) + 1} levels, one more than parents, got {len(offsets)}")
+    device = offsets[0].device
+    sizes = [(height, width) for batch, height, width in shapes for _ in range(batch)]
+    pixels = [height * width for height, width in sizes]
+    levels = [check_offsets(level, len(pixels), device) for level in offsets]
+    if features and [(image.dtype, image.shape[1:]) for block in features for image in block] != [
+            (torch.int16, size) for size in sizes]:
+        raise ValueError(f"expected int16 features (b, C, H, W) of {plural(len(sizes), 'image')} like the shapes, got "
+                         f"{[(tuple(block.shape), block.dtype) for block in features]}")
+    if levels[0].diff().tolist() != pixels:
+        raise ValueError(f"expected one region per pixel at level 0, {few(pixels)}, got "
+                         f"{few(levels[0].diff().tolist())}")
+    checked = []
+    for level, (own, below, above) in enumerate(zip(parents, levels[:-1], levels[1:], strict=True)):
+        own = integers("parents", own, 1)
+        if len(own) != int(below[-1]) or own.device != device:
+            raise ValueError(f"expected {int(below[-1])} parents of level {level} on {device}, got {len(own)} on "
+                             f"{own.device}")
+        if bool(((own < 0) | (own >= above.diff().repeat_interleave(below.diff()))).any()):
+            raise ValueError(f"expected parents of level {level} from 0 to below the regions of their image at level "
+                             f"{level + 1}, {few(above.diff().tolist())}, got {int(own.min())} to {int(own.max())}")
+        checked.append(own.int())
+    return tuple(checked), tuple(levels)
+
+
+def integers(name: str, values: Any, *dimensions: int) -> Tensor:
+    """A tensor of integers with one of these numbers of dimensions; arrays are converted."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        values = torch.from_numpy(values.astype(np.int64))
+    whole = isinstance(values, Tensor) and not (values.is_floating_point() or values.is_complex())
+    if not whole or values.dtype == torch.bool:
+        raise TypeError(f"expected {name} as a tensor of integers, got {_described(values)}")
+    if values.ndim not in dimensions:
+        raise ValueError(f"expected {name} with {' or '.join(map(str, dimensions))} dimensions, got shape "
+                         f"{tuple(values.shape)}")
+    return values
+
+
+def few(counts: Sequence[int]) -> str:
+    """The first counts of a batch, ``[3, 2, … 4 more]``."""
+    more = f", … {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
+    return f"[{', '.join(map(str, counts[:SHOWN]))}{more}]"
+
+
+def _described(values: object) -> str:
+    return f"{type(values).__name__} of {values.dtype}" if hasattr(values, "dtype") else type(values).__name__
