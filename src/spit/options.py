@@ -32,6 +32,7 @@ class Spec:
     choices: tuple[str, ...] = ()
     metavar: str | None = None
     flag: str | None = None
+    short: str | None = None
 
     def check(self, name: str, value: Any) -> None:
         """Raise ValueError if a value is out of range."""
@@ -48,7 +49,7 @@ class Spec:
 
 def option(default: Any, help: str, *, least: float | None = None, above: float | None = None,
            most: float | None = None, below: float | None = None, choices: Iterable[str] = (),
-           metavar: str | None = None, flag: str | None = None) -> Any:
+           metavar: str | None = None, flag: str | None = None, short: str | None = None) -> Any:
     """A dataclass field with its help and range.
 
     Args:
@@ -57,9 +58,9 @@ def option(default: Any, help: str, *, least: float | None = None, above: float 
         least, above, most, below: bounds of a number, or of each number of a tuple.
         choices: the words that a string, or each string of a tuple, may be; a Literal type has them already.
         metavar: how the command line shows the value.
-        flag: the name on the command line, if it differs from the field's.
+        flag: the name on the command line, if it differs from the field's; ``short`` is a letter beside it (``-o``).
     """
-    spec = Spec(help, least, above, most, below, tuple(choices), metavar, flag)
+    spec = Spec(help, least, above, most, below, tuple(choices), metavar, flag, short)
     if callable(default):
         return field(default_factory=default, metadata={"option": spec})
     return field(default=default, metadata={"option": spec})

@@ -1,146 +1,247 @@
-"""The options that verbs share, each written once.
+"""The options that commands share, each declared once, and how typer gets them.
 
-A verb asks for a group by a parameter whose type is one of the dataclasses here;
-:func:`command` shows typer the group's fields in its place.
+A verb asks for a group of options by a parameter whose type is a dataclass of :mod:`spit.options`, one of these or one
+of the library's own; :func:`command` shows typer an option for each field.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from spit.tokenizers import Tokenizer
+from spit.cli.console import shown, waiting
+from spit.data.images import MAX_PIXELS, load_image
+from spit.options import Options, Spec, declared, option
+from spit.parts import TOKENIZERS
+from spit.predictor import Predictor, choose_device, load
+from spit.tokenizers import Tokenizer, create_tokenizer
 
-DEFAULT_MODEL = "spit_tiny_16"
 Images = Annotated[list[Path], typer.Argument(
     metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
-OutputFolder = Annotated[Path, typer.Option(
-    "--output", "-o", metavar="FOLDER", help="Where the files go; made where it is not there. Files of the same "
-                                             "names in it are replaced.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
-Weights = Annotated[str | None, typer.Option(
-    "--weights", metavar="PATH|HUB_ID", show_default=False,
-    help="A folder that spit.save_model wrote, a Hugging Face hub id (owner/name or owner/name@revision), or a ViT "
-         "in timm's names (.safetensors or .pth). The checkpoint that comes with spit unless told.")]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto for the best one that spit has kernels for.")]
-OwnSize = Annotated[int | None, typer.Option(
-    "--image-size", min=1, show_default=False,
-    help="Side of the square that the model sees; the model's own, 224 where it does not say, unless told.")]
+
+
+@dataclass(frozen=True)
+class Running(Options):
+    """Where a command runs and how it answers."""
+
+    device: str = option("auto", "cpu, cuda, cuda:1 …, or auto for CUDA if there is any")
+    as_json: bool = option(False, "Print one JSON document on stdout, and nothing else there", flag="json")
+
+    @property
+    def place(self) -> str:
+        """The device, checked."""
+        return choose_device(self.device)
+
+
+@dataclass(frozen=True)
+class Reading(Options):
+    """How image files are read."""
+
+    max_pixels: int = option(MAX_PIXELS, "Refuse images of more pixels", least=1)
+
+    def load(self, path: Path) -> Tensor:
+        """The image in a file, ``(3, H, W)`` uint8."""
+        return load_image(path, self.max_pixels)
+
+
+@dataclass(frozen=True)
+class Output(Options):
+    """Where files go."""
+
+    output: Path = option(Path("spit-output"), "Folder for the files; made if it does not exist. Files of the same "
+                                               "names are replaced", metavar="FOLDER", short="-o")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_folder(self.output)
+
+
+@dataclass(frozen=True)
+class Models(Options):
+    """Which models answer, and what they see."""
+
+    model: tuple[str, ...] = option(
+        ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), a folder that spit.save_model wrote, a Hugging "
+        "Face hub id (owner/name or owner/name@revision), or a ViT in timm's names (.safetensors or .pth). Where "
+        "several models make sense, repeat the option or separate them with commas", metavar="NAME|PATH|HUB_ID")
+    size: int | None = option(
+        None, "Pixels that the model sees: the side of the central square, or of whole images the shorter side (default: "
+              "the model's own; of whole images their own)", least=1)
+
+    def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
+        """The predictors, all with names of their own.
+
+        Raises:
+            WeightsError: no such weights, or damaged ones.
+            ValueError: an unknown name, or the same model twice.
+        """
+        sources = listed(self.model)
+        if len(set(sources)) < len(sources):
+            raise ValueError("expected each --model once, got one twice")
+        place = choose_device(device)
+        with waiting("Loading the model" if len(sources) == 1 else "Loading models"):
+            found = [load(source, place, self.size) for source in sources]
+        if tokenizer is not None and tokenizer.given:
+            found = [one.with_tokenizer(tokenizer.build(one.model.config)) for one in found]
+        if len({one.name for one in found}) < len(found):  # runs/a/model and runs/b/model
+            for one, source in zip(found, sources, strict=True):
+                one.name = source.strip("/").replace("/", "_")
+        return found
+
+    def load_one(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> Predictor:
+        """The predictor of a verb that takes one model."""
+        if len(listed(self.model)) != 1:
+            raise ValueError(f"expected one --model, got {', '.join(self.model)}")
+        return self.load(device, tokenizer)[0]
+
+    def load_classifiers(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
+        """Predictors that know classes and see squares of one size.
+
+        Raises:
+            ValueError: a model without a head, or models of different sizes without ``--size``.
+        """
+        found = self.load(device, tokenizer)
+        for one in found:
+            if one.model.config.num_classes == 0:
+                raise ValueError(f"{one.name}: expected a model that knows classes, got one without a head")
+        own = {one.name: one.model.config.eval_size for one in found if one.model.config.eval_size}
+        if self.size is None:
+            if len(set(own.values())) > 1:
+                sizes = ", ".join(f"{name} {size}" for name, size in own.items())
+                raise ValueError(f"expected models of one size, got {sizes}; give --size for all of them")
+            for one in found:
+                one.size = next(iter(own.values()), one.size)
+        return found
+
+
+class TokenizerChoice(Options):
+    """A tokenizer and its options; those left out are the tokenizer's, or the model's own."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that were given, ``tokenizer`` among them, by field."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def build(self, config: Any = None) -> Tokenizer:
+        """The tokenizer that was asked for.
+
+        Args:
+            config: of a model, whose tokenizer and options stand where nothing was given.
+
+        Raises:
+            ValueError: an option that belongs to another tokenizer.
+        """
+        own = "superpixel" if config is None else config.tokenizer
+        name = self.given.get("tokenizer", own)
+        base = dict(config.tokenizer_options) if config is not None and name == own else {}
+        asked = {flag: value for flag, value in self.given.items() if flag != "tokenizer"}
+        flags = _tokenizer_flags()
+        for flag in asked:
+            if name in TOKENIZERS and name not in flags[flag]:
+                owner = next(iter(flags[flag]))
+                raise ValueError(f"--{flag.replace('_', '-')} belongs to --tokenizer {owner}, not to {name}")
+        return create_tokenizer(name, **base, **{flags[flag][name][0]: value for flag, value in asked.items()
+                                                 if name in flags[flag]})
+
+
+def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:
+    """Each flag to the tokenizers that have it: their field, its type and its help."""
+    found: dict[str, dict[str, tuple[str, Any, str]]] = {}
+    for name, kind in TOKENIZERS.items():
+        specs = {item.name: (hint, spec) for item, hint, spec in declared(kind)}
+        for item in fields(kind):
+            hint, spec = specs.get(item.name, (item.type, Spec(item.name.replace("_", " "))))
+            default = "" if "(default" in spec.help or item.default in (None, MISSING) else f" (default: {item.default})"
+            text = f"{name.capitalize()}: {spec.help[:1].lower()}{spec.help[1:]}{default}"
+            found.setdefault(spec.flag or item.name, {})[name] = (item.name, hint, text)
+    return found
+
+
+def tokenizer_choice() -> type[TokenizerChoice]:
+    """A dataclass with an option for each field of each registered tokenizer, yours among them."""
+    options: list[tuple[str, Any, Any]] = [("tokenizer", str | None, option(
+        None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel)", metavar="NAME"))]
+    for flag, owners in _tokenizer_flags().items():
+        kind = next(iter(owners.values()))[1]
+        options.append((flag, _optional(kind), option(None, ". ".join(text for _, _, text in owners.values()))))
+    made: type[TokenizerChoice] = make_dataclass("TokenizerOptions", options, bases=(TokenizerChoice,), frozen=True)
+    return made
 
 
 def listed(values: Iterable[str]) -> list[str]:
-    """What was given one by one, or several at once with commas between; a path that is there stays whole."""
+    """Values given one by one, or several at once with commas between; a path that exists stays whole."""
     return [part for value in values for part in ([value] if Path(value).exists() else value.split(","))]
 
 
-def _option(text: str, metavar: str | None = None) -> Any:
-    return typer.Option(help=text, metavar=metavar, show_default=False, rich_help_panel="Tokenizer")
-
-
-@dataclass(frozen=True)
-class TokenizerOptions:
-    """τ and its options; those left out take the tokenizer's own defaults."""
-
-    tokenizer: Annotated[str | None, _option(
-        "superpixel, patch or voronoi; superpixel, or the model's own where there is one, unless told.", "NAME")] = None
-    levels: Annotated[int | None, _option("Superpixels: levels of the hierarchy, 4 unless told.")] = None
-    compactness: Annotated[float | None, _option("Superpixels: from 0, as the image is, to 1, compact.")] = None
-    merge_threshold: Annotated[float | None, _option(
-        "Superpixels: join neighbours closer than this after the last level; 0 joins none.")] = None
-    max_tokens: Annotated[int | None, _option("Superpixels: an exact upper bound on the number of regions.")] = None
-    refine: Annotated[int | None, _option("Superpixels: sweeps of boundary moves after the hierarchy.")] = None
-    features: Annotated[str | None, _option(
-        "Superpixels: what is compared, paper, published or saturated.", "NAME")] = None
-    similarity: Annotated[str | None, _option(
-        "Superpixels: how it is, cosine, euclidean or variance.", "NAME")] = None
-    self_loop: Annotated[str | None, _option(
-        "Superpixels: weight of staying alone: clipped, paper, published or none.", "NAME")] = None
-    patch_size: Annotated[int | None, _option("Patches: side in pixels, 16 unless told.")] = None
-    cells: Annotated[int | None, _option("Voronoi: how many cells, one for every 256 pixels unless told.")] = None
-    seed: Annotated[int | None, _option("Voronoi: another seed, other cells.")] = None
-
-    def given(self, name: str) -> dict[str, Any]:
-        """What was asked for of the tokenizer of that name; what belongs to another is refused."""
-        known = {"superpixel": ("levels", "compactness", "merge_threshold", "max_tokens", "refine", "features",
-                                "similarity", "self_loop"),
-                 "patch": ("patch_size",), "voronoi": ("cells", "seed")}
-        asked = {key: value for key, value in vars(self).items() if key != "tokenizer" and value is not None}
-        for key in asked:
-            if name in known and key not in known[name]:
-                owner = next(owner for owner, names in known.items() if key in names)
-                raise ValueError(f"--{key.replace('_', '-')} belongs to --tokenizer {owner}, not to {name}")
-        return {"size" if key == "patch_size" else key: value for key, value in asked.items()}
-
-    def name(self, default: str = "superpixel") -> str:
-        """The tokenizer asked for."""
-        return self.tokenizer or default
-
-    def build(self, name: str = "superpixel", base: dict[str, Any] | None = None) -> "Tokenizer":
-        """The tokenizer asked for; ``name`` with the options ``base`` unless another was."""
-        from spit.tokenizers import create_tokenizer
-
-        chosen = self.name(name)
-        return create_tokenizer(chosen, **{**((base or {}) if chosen == name else {}), **self.given(chosen)})
-
-    @property
-    def anything(self) -> bool:
-        """Whether any option was given at all."""
-        return any(value is not None for value in vars(self).values())
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How image files are read."""
-
-    max_pixels: Annotated[int | None, typer.Option(
-        min=1, show_default=False, help="Refuse images of more pixels; 100 million unless told.")] = None
-
-    def load(self, path: Path) -> Any:
-        """The image in a file, ``(3, H, W)`` uint8."""
-        from spit.data.images import MAX_PIXELS, load_image
-
-        return load_image(path, MAX_PIXELS if self.max_pixels is None else self.max_pixels)
-
-
-def choose_device(name: str) -> str:
-    """Check ``--device``: a device that is there and that spit has kernels for."""
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    kind = name.partition(":")[0]
-    if kind not in ("cpu", "cuda"):
-        raise ValueError(f"expected --device cpu, cuda or auto, got {name!r}")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"--device {name}: torch finds no CUDA device here; use --device cpu")
-    return name
+def check_folder(folder: Path | None) -> None:
+    """Refuse a file in place of an output folder, before the work."""
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise ValueError(f"expected a folder for --output, got the file {shown(folder)}")
 
 
 def command(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The verb as typer reads it: each parameter of a dataclass's type replaced by the dataclass's fields."""
+    """The verb as typer reads it: each parameter whose type is a dataclass replaced by options for its fields."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
     for parameter in inspect.signature(verb, eval_str=True).parameters.values():
         kind = parameter.annotation
+        if kind is TokenizerChoice:
+            kind = tokenizer_choice()
         if is_dataclass(kind):
             groups[parameter.name] = kind
-            hints = get_type_hints(kind, include_extras=True)
-            parameters += [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
-                                             annotation=hints[field.name]) for field in fields(kind)]
+            panel = "Tokenizer" if issubclass(kind, TokenizerChoice) else None  # type: ignore[arg-type]
+            parameters += [_parameter(item, hint, spec, panel) for item, hint, spec in declared(kind)]  # type: ignore[arg-type]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @wraps(verb)
     def run(**values: Any) -> Any:
         for name, kind in groups.items():
-            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            own = {item.name: values.pop(item.name) for item, _, _ in declared(kind)}
+            values[name] = kind(**{key: tuple(value) if isinstance(value, list) else value
+                                   for key, value in own.items()})
         return verb(**values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _parameter(item: Any, hint: Any, spec: Spec, panel: str | None) -> inspect.Parameter:
+    """One option as a parameter that typer understands."""
+    flag = f"--{(spec.flag or item.name).replace('_', '-')}"
+    metavar = spec.metavar or ("|".join(spec.choices) or None)
+    least = spec.least if spec.least is not None and _base(hint) in (int, float) else None
+    kind = _typer_type(hint)
+    names = [flag, f"--no-{flag[2:]}"] if kind is bool and item.default is True else [flag]
+    default = list(item.default) if isinstance(item.default, tuple) else item.default
+    text = spec.help if spec.help.endswith(".") else f"{spec.help}."
+    shown_default: Any = ", ".join(map(str, default)) if isinstance(default, list) else default not in (None, False)
+    return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[
+        kind, typer.Option("/".join(names), *([spec.short] if spec.short else []), help=text, metavar=metavar, min=least,
+                           show_default=shown_default, rich_help_panel=panel)])
+
+
+def _base(hint: Any) -> Any:
+    return next((one for one in get_args(hint) if one is not NoneType), hint) if NoneType in get_args(hint) else hint
+
+
+def _optional(hint: Any) -> Any:
+    return hint if NoneType in get_args(hint) else hint | None
+
+
+def _typer_type(hint: Any) -> Any:
+    base = _base(hint)
+    if get_origin(base) is Literal:
+        base = str
+    elif get_origin(base) is tuple:
+        base = list[get_args(base)[0]]  # type: ignore[misc]
+    elif get_origin(base) in (dict, Mapping):
+        raise TypeError(f"expected an option that a command line can have, got {hint}")
+    return _optional(base) if NoneType in get_args(hint) else base
