@@ -4,23 +4,25 @@ from spit.attribution.control import RandomControl
 from spit.attribution.fitting import fit_prototypes
 from spit.attribution.flow import Flow, Rollout
 from spit.attribution.lime import Lime
-from spit.attribution.methods import METHODS, Method, choose_methods, create_method, explain
+from spit.attribution.methods import METHODS, Method, MethodOptions, create_method, explain
 from spit.attribution.occlusion import occlude, rank_pixels
 from spit.attribution.projection import PrototypeProjection
 from spit.attribution.prototypes import Prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
+from spit.attribution.targets import Target
 
 __all__ = [
     "METHODS",
     "Flow",
     "Lime",
     "Method",
+    "MethodOptions",
     "PrototypeProjection",
     "Prototypes",
     "RandomControl",
     "Relevance",
     "Rollout",
-    "choose_methods",
+    "Target",
     "create_method",
     "explain",
     "fit_prototypes",

@@ -1,7 +1,8 @@
 """``spit.explain``: one call for every method of attribution."""
 
-from collections.abc import Callable, Iterable, Sequence
-from os import PathLike
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -14,11 +15,11 @@ from spit.attribution.projection import PrototypeProjection
 from spit.attribution.prototypes import find_prototypes
 from spit.attribution.relevance import Relevance
 from spit.attribution.targets import Target, read_target
-from spit.errors import MissingExtra, SpitError, WeightsError
+from spit.errors import MissingExtra, WeightsError
 from spit.forward_pass import ForwardPass
 from spit.images import Images
 from spit.model import SpitModel
-from spit.options import check_choice
+from spit.options import Options, check_choice, documented, option, same
 from spit.predictor import Prediction, Predictor
 
 
@@ -118,36 +119,52 @@ def create_method(name: str, **options: Any) -> Method:
     return method
 
 
-def choose_methods(model: SpitModel, names: Sequence[str] | None = None, samples: int = 256,
-                   prototypes: Iterable[str | PathLike[str]] = (),
-                   left_out: Callable[[str, SpitError], None] = lambda name, error: None) -> list[Method]:
-    """Methods made for one model, with its own prototypes.
+@documented
+@dataclass(frozen=True)
+class MethodOptions(Options):
+    """Which methods to run, for the commands that run several."""
 
-    Args:
-        names: in this order, each once (default: those of Fig. 1 that are available: flow; prototype, if the model has
-            prototypes; lime, if captum is installed).
-        samples: LIME's masks.
-        prototypes: files to look for the model's prototypes in.
-        left_out: called with each default method that is not available, and the reason.
+    method: tuple[str, ...] = option(
+        (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
+    samples: int = same(Lime, "samples", 256)
+    prototypes: tuple[Path, ...] = option(
+        (), "File that spit.attribution.fit_prototypes saved; each model takes those of its own weights (default: those "
+            "that come with spit)", metavar="FILE")
 
-    Raises:
-        ValueError: an unknown name.
-        MissingExtra, WeightsError: a method in ``names`` is not available.
-    """
-    def make(name: str) -> Method:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in self.names:
+            check_choice("method", name, METHODS)
+
+    @property
+    def names(self) -> list[str]:
+        """The methods that were asked for, each once."""
+        return [*dict.fromkeys(name for names in self.method for name in names.split(","))]
+
+    def methods_for(self, model: SpitModel, left_out: dict[str, str] | None = None) -> list[Method]:
+        """The methods made for a model, with its own prototypes.
+
+        If none was asked for, those of Fig. 1 that are available: flow; prototype, if the model has prototypes; and
+        lime, if captum is installed. ``left_out`` is filled with the others and the reason.
+
+        Raises:
+            MissingExtra, WeightsError: a method that was asked for is not available.
+        """
+        if self.names:
+            return [self._make(name, model) for name in self.names]
+        found = []
+        for name in ("flow", "prototype", "lime"):
+            try:
+                found.append(self._make(name, model))
+            except (MissingExtra, WeightsError) as error:
+                if left_out is not None:
+                    left_out[name] = str(error)
+        return found
+
+    def _make(self, name: str, model: SpitModel) -> Method:
         if name == "prototype":
-            return PrototypeProjection(find_prototypes(model, prototypes))
+            return PrototypeProjection(find_prototypes(model, self.prototypes))
         if name == "lime":
             check_lime()
-            return Lime(samples=samples)
+            return Lime(samples=self.samples)
         return create_method(name)
-
-    if names is not None:
-        return [make(name) for name in dict.fromkeys(names)]
-    found = []
-    for name in ("flow", "prototype", "lime"):
-        try:
-            found.append(make(name))
-        except (MissingExtra, WeightsError) as error:
-            left_out(name, error)
-    return found
