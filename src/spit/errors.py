@@ -19,3 +19,7 @@ class MissingExtra(SpitError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}; install the extra: pip install -e '.[{extra}]' "
                          "in the project's folder")
+
+
+class Stopped(SpitError):
+    """A run was interrupted and can be continued."""

@@ -1,4 +1,4 @@
-"""The verbs put together, and the one place where an error becomes one line."""
+"""The verbs put together, and the place where an error becomes one line."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from spit.cli.retrofit import retrofit
 from spit.cli.segment import segment
 from spit.cli.tokenize import tokenize
 from spit.cli.train import train
-from spit.errors import SpitError
+from spit.errors import SpitError, Stopped
 
 app = typer.Typer(
     name="spit",
@@ -43,35 +43,36 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def _spit(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True,
-                                                callback=_show_version)] = False) -> None:
+                                                callback=_show_version)] = False,
+          plugin: Annotated[list[str] | None, typer.Option(
+              "--plugin", metavar="MODULE", show_default=False,
+              help="Import a Python module first that registers a tokenizer, features or a backbone.")] = None) -> None:
     """Superpixel tokens for Vision Transformers."""
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; what a user can get wrong ends in one line on stderr and exit code 2.
+    """Run one command. What a user can get wrong ends in one line on stderr and exit code 2.
 
-    ``SPIT_TRACEBACK=1`` in the environment lets the error through instead. An error of any other kind
-    is a bug of spit and keeps its traceback.
+    ``SPIT_TRACEBACK=1`` in the environment shows the traceback instead. An error of any other kind is a bug of spit and
+    keeps its traceback.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" rather than failing on ×
     try:
-        # In this mode typer returns the code of typer.Exit, and lets its errors of usage through.
+        # In this mode typer returns the code of typer.Exit and raises errors of usage.
         code = app(arguments or ["--help"], prog_name="spit", standalone_mode=False)
         sys.stdout.flush()
         if code == STOPPED:  # typer's answer to an interrupt inside a command
             tell("stopped")
         return int(code or 0)
-    except BrokenPipeError:  # the reader, `head` say, has gone: nobody to tell
+    except BrokenPipeError:  # the reader of the pipe, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
     except (KeyboardInterrupt, typer.Abort):
         tell("stopped")
         return STOPPED
     except Exception as error:
-        from spit.training.errors import Stopped
-
         if isinstance(error, Stopped):
             tell(str(error))
             return STOPPED

@@ -1,61 +1,62 @@
-"""``spit classify``: what a model sees in images."""
+"""``spit classify``: the likeliest classes of images."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
-from spit.cli.console import Say, answers, print_json, shown, waiting
+from spit.cli.console import Say, answers, print_json, shown
 from spit.cli.inputs import Input, find_inputs, for_each
-from spit.cli.options import AsJson, Device, Images, OwnSize, Reading, TokenizerOptions, Weights, choose_device
-
-ModelName = Annotated[str | None, typer.Option(
-    "--model", metavar="NAME", show_default=False,
-    help="Insist on a named model of spit, spit_tiny_16 say; spit.list_models() names them.")]
-Top = Annotated[int, typer.Option("--top", min=1, help="How many classes to name.")]
+from spit.cli.options import Images, Models, Reading, Running, TokenizerChoice
+from spit.options import Options, option
+from spit.predictor import Prediction
 
 
-def classify(images: Images, tokenizer: TokenizerOptions, reading: Reading, weights: Weights = None,
-             model: ModelName = None, top: Top = 5, image_size: OwnSize = None, device: Device = "cpu",
-             as_json: AsJson = False) -> int:
+@dataclass(frozen=True)
+class Naming(Options):
+    """How many classes are named."""
+
+    top: int = option(5, "Number of classes to name", least=1)
+
+
+def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming: Naming, reading: Reading,
+             running: Running) -> int:
     """Name the likeliest classes of images.
 
-    The short side is resized to 8/7 of the image size, bicubic, and the central square classified, as
-    ViTs are evaluated (256 and 224). Classes have the model's own names; where it has none, 1,000 classes
-    are taken for ImageNet's. An image that cannot be read is named, the others go on, and the exit code is 2.
+    The short side is resized, bicubic, and the central square classified, as ViTs are evaluated. Classes have the
+    model's own names; 1,000 classes without names are ImageNet's. An image that cannot be read is reported, the others
+    go on, and the exit code is 2.
     """
-    place = choose_device(device)
     inputs = find_inputs(images)
-    with waiting("Loading the model"):
-        from spit.cli.models import as_json as guesses_json
-        from spit.cli.models import called, choose_size, guess, load_classifier
-
-        classifier = load_classifier(weights, model, tokenizer, place)
-        size = choose_size(image_size, {called(weights, model): classifier})
+    models.expect_one()
+    [predictor] = models.load_classifiers(running.device, tokenizer)
 
     def work(item: Input, _: Say) -> dict[str, Any]:
-        guesses, tokens = guess(classifier, reading.load(item.path), size, top)
-        return {"image": str(item.path), "tokens": tokens, "top": guesses_json(guesses)}
+        prediction = predictor(reading.load(item.path), crop=True)
+        return {"image": str(item.path), "tokens": int(prediction.partition.counts[0]),
+                "top": top_json(prediction, naming.top)}
 
     outcome = for_each(inputs, "Classifying", work)
-    if as_json:
-        described = {"name": called(weights, model), "weights": weights, "image_size": size,
-                     "config": classifier.config.to_dict()}
+    if running.as_json:
+        described = {"name": predictor.name, "size": predictor.size, "digest": predictor.digest,
+                     "config": predictor.model.config.to_dict()}
         print_json({"model": described, "images": outcome.answers, "failed": outcome.failures()})
     else:
+        console = answers()
         for document in outcome.answers:
-            _show(document)
+            console.print(Text(f"{shown(document['image'])} ({document['tokens']} tokens)", style="bold"))
+            console.print(top_table(document["top"]))
     return outcome.code
 
 
-def _show(document: dict[str, Any]) -> None:
-    console = answers()
-    console.print(Text(f"{shown(document['image'])} ({document['tokens']} tokens)", style="bold"))
-    console.print(guess_table(document["top"]))
+def top_json(prediction: Prediction, count: int) -> list[dict[str, Any]]:
+    """The likeliest classes of the first image, as JSON has them."""
+    return [{"index": index, **guess._asdict()} for index, guess in zip(
+        prediction.top_classes(count)[0].tolist(), prediction.top(count)[0], strict=True)]
 
 
-def guess_table(top: list[dict[str, Any]]) -> Table:
+def top_table(top: list[dict[str, Any]]) -> Table:
     """Probabilities and classes, one row each."""
     table = Table(box=None, show_header=False, pad_edge=True)
     table.add_column(justify="right")

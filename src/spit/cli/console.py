@@ -1,4 +1,4 @@
-"""What the command line says: answers on stdout, progress and errors on stderr."""
+"""Output of the command line: results on stdout, progress and errors on stderr."""
 
 import json
 import os
@@ -21,19 +21,19 @@ from rich.progress import (
 
 Item = TypeVar("Item")
 Say = Callable[[str], None]
-PATIENCE = 10  # seconds without a word where there is no terminal to draw on
+PATIENCE = 10  # seconds between progress lines if stderr is no terminal
 
 
 def answers() -> Console:
-    """The console on stdout; made when it is used, so that it writes where stdout then points."""
+    """The console on stdout; made at each use, so that it writes to the present stdout."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 1000  # what reads a pipe wants a row on a line, however long its paths are
+        console.width = 1000  # one line a row in a pipe, however long the paths
     return console
 
 
 def tell(message: str) -> None:
-    """Say on stderr what went wrong, or what is to be known, in one line."""
+    """Print a message on stderr, in one line."""
     print("spit:", " ".join(message.split()), file=sys.stderr, flush=True)
 
 
@@ -43,16 +43,16 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path as it can be printed on one line, whatever its name has in it."""
+    """A path in printable characters, on one line."""
     text = os.fspath(path)
     return text if text.isprintable() else repr(text)
 
 
 @contextmanager
 def track(items: Sequence[Item], description: str) -> Iterator[tuple[Iterator[Item], Say]]:
-    """The items, to be taken one by one behind a progress bar, and a way to say what is being done with one.
+    """The items behind a progress bar, and a function that shows what is being done.
 
-    Where stderr is no terminal there is no bar, and what is said is a line if nothing was for 10 seconds.
+    If stderr is no terminal there is no bar, and progress is a line at most every 10 seconds.
     """
     console = Console(stderr=True)
     counts = (BarColumn(), MofNCompleteColumn()) if len(items) > 1 else ()
@@ -72,7 +72,7 @@ def track(items: Sequence[Item], description: str) -> Iterator[tuple[Iterator[It
 
 
 def long_bar(console: Console) -> Progress:
-    """A bar with the time that is left, for work of minutes; nothing where the console is no terminal."""
+    """A bar with the time left, for work of minutes; nothing if the console is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -80,6 +80,6 @@ def long_bar(console: Console) -> Progress:
 
 @contextmanager
 def waiting(description: str) -> Iterator[Say]:
-    """A spinner with the seconds that have passed, and a way to say what is being done, as :func:`track` has it."""
+    """A spinner with the elapsed time, and a function that shows what is being done."""
     with track([None], description) as (_, say):
         yield say

@@ -1,4 +1,4 @@
-"""The images a user names, each with a name of its own for what is written about it."""
+"""The images that a user names, each with a unique name for its outputs."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from spit.cli.console import Say, shown, tell, track
 from spit.cli.outputs import written
+from spit.data.folders import image_paths
 from spit.errors import ImageError, SpitError
 
 Answer = TypeVar("Answer")
@@ -23,7 +24,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Outcome(Generic[Answer]):
-    """What came of a run over images, in order; what failed, by path and reason."""
+    """The results of a run over images, in order; the failures by path and reason."""
 
     answers: list[Answer]
     failed: list[tuple[Path, str]]
@@ -40,20 +41,17 @@ class Outcome(Generic[Answer]):
 def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input]:
     """The images that files and folders name.
 
-    A folder keeps its structure, below its own name where several paths are given. Two images whose
-    outputs would share a name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``). A path that
-    is not there, beside one that is, counts as a file: :func:`for_each` names it as one that cannot be read.
+    A folder keeps its structure, below its own name if several paths are given. Two images whose outputs would share a
+    name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``). A missing path beside an existing one counts
+    as a file: :func:`for_each` reports that it cannot be read.
 
     Args:
-        output: images below it are left out of the folders that hold it, and in the folder itself what was written
-            there: an earlier run made them.
+        output: images that an earlier run wrote below it are left out.
 
     Raises:
-        ImageError: no path is there, or a folder holds no image.
-        ValueError: outputs would share a name even so, or ``output`` is a file.
+        ImageError: no path exists, or a folder holds no image.
+        ValueError: outputs would share a name even so.
     """
-    if output is not None and output.exists() and not output.is_dir():
-        raise ValueError(f"expected a folder for --output, got the file {shown(output)}")
     if not any(path.exists() for path in paths):
         raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but there is none; check the path")
     found: dict[Path, PurePath] = {}  # with suffixes; a file named twice is done once
@@ -73,12 +71,12 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
 
 def for_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Answer]) -> Outcome[Answer]:
-    """Work on every image behind a progress bar; one that fails is named, and the others go on.
+    """Work on every image behind a progress bar. One that fails is reported, and the others go on.
 
-    Where there is but one image its error is raised. A full disk and the like end the run.
+    A single image raises its error. A full disk and the like end the run.
 
     Args:
-        work: takes an image, and a function to say what is being done with it.
+        work: takes an image, and a function that shows what is being done.
     """
     outcome: Outcome[Answer] = Outcome([], [])
     with track(inputs, description) as (items, say):
@@ -97,14 +95,12 @@ def for_each(inputs: Sequence[Input], description: str, work: Callable[[Input, S
 
 
 def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, PurePath]]:
-    from spit.data.folders import image_paths
-
     if not path.is_dir():
         return [(path, PurePath(path.name))]
     files = image_paths(path)
     if output is not None and output.resolve() != path.resolve():
         files = [file for file in files if not file.resolve().is_relative_to(output.resolve())]
-    elif output is not None:  # photos and what was made of them side by side
+    elif output is not None:  # photos and outputs side by side
         made = written(output)
         files = [file for file in files if file not in made]
     prefix = PurePath() if alone else PurePath(path.resolve().name)
@@ -112,5 +108,5 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
 
 
 def _key(name: PurePath) -> str:
-    """What a file system that ignores case would take for the same name."""
+    """The name as a file system that ignores case compares it."""
     return str(name).casefold()

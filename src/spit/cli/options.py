@@ -67,12 +67,12 @@ class Models(Options):
     """Which models answer, and what they see."""
 
     model: tuple[str, ...] = option(
-        ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), a folder that spit.save_model wrote, a Hugging "
-        "Face hub id (owner/name or owner/name@revision), or a ViT in timm's names (.safetensors or .pth). Where "
-        "several models make sense, repeat the option or separate them with commas", metavar="NAME|PATH|HUB_ID")
+        ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), a folder that spit.save_model wrote, a hub id "
+        "(owner/name or owner/name@revision), or a ViT in timm's names (.safetensors or .pth). Where several models "
+        "make sense, repeat the option or separate them with commas", metavar="NAME|PATH|HUB_ID")
     size: int | None = option(
-        None, "Pixels that the model sees: the side of the central square, or of whole images the shorter side (default: "
-              "the model's own; of whole images their own)", least=1)
+        None, "Pixels that the model sees: the side of the central square, or the shorter side of whole images "
+              "(default: the model's own; whole images keep theirs)", least=1)
 
     def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
         """The predictors, all with names of their own.
@@ -94,10 +94,14 @@ class Models(Options):
                 one.name = source.strip("/").replace("/", "_")
         return found
 
-    def load_one(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> Predictor:
-        """The predictor of a verb that takes one model."""
+    def expect_one(self) -> None:
+        """For verbs that take one model: refuse several, before they are loaded."""
         if len(listed(self.model)) != 1:
             raise ValueError(f"expected one --model, got {', '.join(self.model)}")
+
+    def load_one(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> Predictor:
+        """The predictor of a verb that takes one model."""
+        self.expect_one()
         return self.load(device, tokenizer)[0]
 
     def load_classifiers(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
@@ -157,7 +161,8 @@ def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:
         specs = {item.name: (hint, spec) for item, hint, spec in declared(kind)}
         for item in fields(kind):
             hint, spec = specs.get(item.name, (item.type, Spec(item.name.replace("_", " "))))
-            default = "" if "(default" in spec.help or item.default in (None, MISSING) else f" (default: {item.default})"
+            told = "(default" in spec.help or item.default in (None, MISSING)
+            default = "" if told else f" (default: {item.default})"
             text = f"{name.capitalize()}: {spec.help[:1].lower()}{spec.help[1:]}{default}"
             found.setdefault(spec.flag or item.name, {})[name] = (item.name, hint, text)
     return found
@@ -222,10 +227,10 @@ def _parameter(item: Any, hint: Any, spec: Spec, panel: str | None) -> inspect.P
     names = [flag, f"--no-{flag[2:]}"] if kind is bool and item.default is True else [flag]
     default = list(item.default) if isinstance(item.default, tuple) else item.default
     text = spec.help if spec.help.endswith(".") else f"{spec.help}."
-    shown_default: Any = ", ".join(map(str, default)) if isinstance(default, list) else default not in (None, False)
+    shows = default not in (None, False, [])
     return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[
-        kind, typer.Option("/".join(names), *([spec.short] if spec.short else []), help=text, metavar=metavar, min=least,
-                           show_default=shown_default, rich_help_panel=panel)])
+        kind, typer.Option("/".join(names), *([spec.short] if spec.short else []), help=text, metavar=metavar,
+                           min=least, show_default=shows, rich_help_panel=panel)])
 
 
 def _base(hint: Any) -> Any:

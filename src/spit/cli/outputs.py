@@ -11,15 +11,15 @@ from spit.cli.console import shown, tell
 
 
 def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
-    """Write files that belong together: all under temporary names first, then each in its place.
+    """Write files that belong together: all under temporary names first, then each to its own name.
 
-    Where the disk fills up or a folder refuses, no temporary file stays and no file is half-written.
+    If the disk is full or a folder cannot be written, no temporary or half-written file is left.
 
     Args:
         inputs: files that must not be overwritten.
 
     Raises:
-        ValueError: one of them would be.
+        ValueError: an input would be overwritten.
         OSError: the disk is full, a folder cannot be written, and so on.
     """
     protected = {path.resolve() for path in inputs}
@@ -46,19 +46,18 @@ def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -
 
 def write_about(file: Path, document: Mapping[str, Any], contents: Mapping[Path, bytes],
                 inputs: Collection[Path]) -> None:
-    """Write what a verb found in the image that ``document["image"]`` names: the document as JSON, and its files.
+    """Write the files about the image ``document["image"]``, and the document as JSON.
 
-    Where they take the place of another image's of the same name, a line on stderr says so.
+    If they replace another image's files of the same name, a line on stderr says so.
     """
     earlier = read_about(file).get("image")
     write_files({**contents, file: (json.dumps(document, indent=2) + "\n").encode()}, inputs)
     if isinstance(earlier, str) and Path(earlier).resolve() != Path(document["image"]).resolve():
-        tell(f"{shown(file)} and what belongs to it were of {shown(earlier)}, and are now of "
-             f"{shown(document['image'])}; another --output keeps both")
+        tell(f"{shown(file)} and its files replaced those of {shown(earlier)}; another --output keeps both")
 
 
 def written(folder: Path) -> set[Path]:
-    """The files that earlier runs wrote below a folder, as the documents beside them tell."""
+    """The files that earlier runs wrote below a folder, by the documents beside them."""
     found: set[Path] = set()
     for about in folder.rglob("*.json"):
         files = read_about(about).get("files")

@@ -1,11 +1,9 @@
 """What can end a run, each with a way on."""
 
-from spit.errors import SpitError
+from spit.errors import SpitError, Stopped
+
+__all__ = ["Stopped", "TrainingError"]
 
 
 class TrainingError(SpitError):
     """A run cannot begin or go on; the message says what to do."""
-
-
-class Stopped(SpitError):  # noqa: N818  (nothing went wrong)
-    """A run was asked to stop, and is saved."""
