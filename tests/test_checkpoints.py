@@ -12,7 +12,7 @@ from spit.attribution.prototypes import find_prototypes, load_prototypes
 from spit.data.classes import imagenet_classes
 from spit.data.crops import central_square
 
-NAMES = ("spit_tiny_16", "rvit_tiny_16")
+NAMES = ("spit_tiny_16.deit_retrofit", "rvit_tiny_16.deit_retrofit")
 MEGABYTES = {"model-*.safetensors": 12, "prototypes.safetensors": 3}
 CATS = {"tabby", "tiger cat", "Egyptian cat"}
 
@@ -31,6 +31,10 @@ def test_files(folder: Path) -> None:
     for word in ("Apache-2.0", "DeiT-Tiny", "photos", "top-1", "spit retrofit", "H200"):
         assert word in card
     assert next(folder.glob("model-*.safetensors")).name in (folder / "config.json").read_text()
+
+
+def test_every_name_with_weights_is_tested() -> None:
+    assert sorted(spit.list_models(pretrained=True)) == sorted(NAMES)
 
 
 def test_it_loads_offline_and_sees_a_cat(folder: Path) -> None:

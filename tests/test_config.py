@@ -1,4 +1,5 @@
 import dataclasses
+import json
 
 import pytest
 from hypothesis import given
@@ -7,28 +8,34 @@ from hypothesis import strategies as st
 from spit.config import ModelConfig
 
 
+def round_trip(config):
+    return ModelConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+
+
 @given(st.builds(
     ModelConfig,
     tokenizer_options=st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.booleans(), max_size=3),
     channels=st.integers(1, 9), position_sigma=st.floats(0, 1), gradients=st.booleans(),
     layer_scale=st.none() | st.floats(1e-6, 1), token_budget=st.none() | st.integers(1, 999),
     drop_path=st.floats(0, 0.9), num_classes=st.integers(0, 9),
-    image_size=st.none() | st.integers(1, 999),
+    train_size=st.none() | st.integers(1, 999), eval_size=st.none() | st.integers(1, 999),
+    eval_crop=st.floats(0.1, 1),
 ))
 def test_json_round_trip(config):
-    assert ModelConfig.from_json(config.to_json()) == config
+    assert round_trip(config) == config
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=4))
 def test_class_names_travel_until_the_classes_change(names):
     config = ModelConfig(num_classes=len(names), class_names=tuple(names))
-    assert ModelConfig.from_json(config.to_json()) == config
+    assert round_trip(config) == config
     assert config.replace(depth=2, num_classes=len(names)).class_names == tuple(names)
     assert config.replace(num_classes=len(names) + 1).class_names == ()
 
 
 def test_what_is_not_known_is_not_written():
-    assert not {"class_names", "image_size"} & ModelConfig().to_dict().keys()
+    unknown = {"class_names", "train_size", "eval_size", "extractor_options", "backbone_options"}
+    assert not unknown & ModelConfig().to_dict().keys()
 
 
 def test_unknown_key_names_the_nearest():
@@ -48,9 +55,12 @@ def test_unknown_key_names_the_nearest():
     ({"drop_path": 1.0}, ValueError, "below 1, got 1.0"),
     ({"position_sigma": float("nan")}, ValueError, "position_sigma"),
     ({"token_budget": 0}, ValueError, "token_budget"),
-    ({"image_size": 0}, ValueError, "image_size"),
-    ({"class_names": ["cat"]}, TypeError, "expected class_names of type tuple"),
-    ({"class_names": (1,), "num_classes": 1}, TypeError, r"expected class_names of type str, got \(1,\)"),
+    ({"train_size": 0}, ValueError, "train_size"),
+    ({"eval_size": 0}, ValueError, "eval_size"),
+    ({"eval_crop": 0.0}, ValueError, "expected eval_crop above 0, got 0.0"),
+    ({"normalization": "none of these"}, ValueError, "expected normalization to be one of contrast, imagenet, none"),
+    ({"class_names": ["cat"]}, TypeError, "expected class_names of type tuple of str"),
+    ({"class_names": (1,), "num_classes": 1}, TypeError, r"expected class_names of type tuple of str, got \(1,\)"),
     ({"class_names": ("cat", "dog"), "num_classes": 3}, ValueError, "expected class_names for 3 classes, got 2"),
 ])
 def test_wrong_values_are_named(change, error, message):
@@ -61,3 +71,13 @@ def test_wrong_values_are_named(change, error, message):
 def test_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         ModelConfig().width = 3
+
+
+@pytest.mark.parametrize(("values", "sizes"), [
+    ({"image_size": 256}, (256, 256)), ({"image_size": None}, (None, None)),
+    ({"image_size": 256, "eval_size": 288}, (256, 288)), ({"train_size": 224}, (224, None)),
+])
+def test_a_config_from_before_the_size_became_two(values, sizes):
+    config = ModelConfig.from_dict(values)
+    assert (config.train_size, config.eval_size) == sizes
+    assert "image_size" not in config.to_dict()

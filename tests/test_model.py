@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._dynamo.testing import CompileCounterWithBackend
 
+from spit.config import ModelConfig
 from spit.features import FeatureExtractor
-from spit.model import ModelConfig, Output, SpitModel, choose_tokens
+from spit.model import Output, SpitModel, choose_tokens
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, VoronoiTokenizer
 from spit.tokens import Tokens, offsets_of
 
@@ -247,7 +248,7 @@ def test_with_tokenizer_takes_options_of_a_name():
     few = model.with_tokenizer("superpixel", max_tokens=7).tokenizer
     assert (few.levels, few.max_tokens) == (2, 7)  # the present options, and the new one
     assert model.with_tokenizer("superpixel", levels=1).tokenizer.levels == 1
-    with pytest.raises(ValueError, match="no option 'cell'; did you mean 'cells'"):
+    with pytest.raises(ValueError, match="option of tokenizer 'voronoi': 'cell'; the nearest known one is 'cells'"):
         model.with_tokenizer("voronoi", cell=9)
     with pytest.raises(TypeError, match=r"options go with the name.*got size beside"):
         model.with_tokenizer(PatchTokenizer(8), size=4)

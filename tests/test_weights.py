@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,7 +14,12 @@ import torch
 from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
 from spit.model import SpitModel
-from spit.weights import CONFIG, TEMPORARY, load, save
+from spit.partition import Partition
+from spit.parts import BACKBONES, FEATURES, TOKENIZERS, register_backbone, register_features, register_tokenizer
+from spit.registry import load_model as load
+from spit.tokenizers import Tokenizer
+from spit.tokens import Tokens
+from spit.weights import CONFIG, TEMPORARY, read, save
 
 COMMIT = "a" * 40
 
@@ -43,10 +49,10 @@ def test_round_trip_is_equal_to_the_last_bit(tmp_path):
 
 
 def test_class_names_and_size_travel_with_the_weights(tmp_path):
-    save(tiny(class_names=("ant", "bee", "cat"), image_size=32), tmp_path)
+    save(tiny(class_names=("ant", "bee", "cat"), train_size=32, eval_size=40), tmp_path)
     for classes, names in ((None, ("ant", "bee", "cat")), (3, ("ant", "bee", "cat")), (2, ()), (0, ())):
         config = load(tmp_path, num_classes=classes).config
-        assert (config.class_names, config.image_size) == (names, 32)
+        assert (config.class_names, config.train_size, config.eval_size) == (names, 32, 40)
 
 
 def test_loading_leaves_the_random_state(tmp_path):
@@ -133,9 +139,9 @@ def rewrite(folder, change):
     (lambda config: config.update(spit=99), "format 99"),
     (lambda config: config["model"].update(widht=8), "nearest known one is 'width'"),
     (lambda config: config["model"].update(depth="one"), "expected depth of type int"),
-    (lambda config: config["model"].update(tokenizer="hexagon"), "hexagon"),
+    (lambda config: config["model"].update(tokenizer="hexagon"), "'hexagon' is not registered"),
     (lambda config: config["model"].update(class_names=["ant"]), "expected class_names for 3 classes, got 1"),
-    (lambda config: config["model"].update(class_names="ant"), "expected class_names of type tuple"),
+    (lambda config: config["model"].update(class_names=[1, 2, 3]), "expected class_names of type tuple of str"),
     (lambda config: config.update(model=[]), "is not one that spit writes: TypeError"),
     (lambda config: config["model"].update(num_classes=4), r"head.linear.weight expected \(4, 8\), got \(3, 8\)"),
     (lambda config: config["model"].update(depth=2), r"blocks.1.norm1.weight is missing.*\(and \d+ more\)"),
@@ -178,16 +184,92 @@ def test_a_path_is_never_taken_for_a_hub_id(tmp_path, monkeypatch, source):
 
 
 @pytest.mark.parametrize("name", ["model.pth", "pytorch_model.bin", "model.safetensors"])
-def test_a_lone_file_is_refused(tmp_path, name):
+def test_a_file_that_is_no_weights_is_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"cos\nsystem\n")
-    with pytest.raises(WeightsError, match=r"expected a folder.*spit.from_timm"):
+    with pytest.raises(WeightsError, match=r"holds no weights|is damaged"):
         load(tmp_path / name)
+    with pytest.raises(WeightsError, match=r"expected a folder.*spit.from_timm"):
+        read(tmp_path / name)
+
+
+def test_the_weights_file_of_a_saved_model_leads_to_its_folder(tmp_path):
+    save(tiny(), tmp_path)
+    with pytest.raises(WeightsError, match=r"got the file .*; give its folder if spit saved it"):
+        load(weights_of(tmp_path)[0])
 
 
 def test_a_tokenizer_of_ones_own_cannot_be_saved(tmp_path):
     model = tiny()
     with pytest.raises(WeightsError, match="among patch, voronoi, superpixel"):
         save(model.with_tokenizer(lambda images: model.tokenizer(images)), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class Halves(Tokenizer):
+    split: object = None
+
+    def partition(self, block):
+        side = torch.arange(block.shape[3]) * 2 // block.shape[3]
+        return Partition.from_labels(side.expand(len(block), *block.shape[2:]))
+
+
+class Means:
+    width = 3
+
+    def __call__(self, images, partition):
+        return Tokens(torch.ones(int(partition.offsets[-1]), 3), partition.offsets)
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, width, factor=2.0):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+        self.factor = factor
+
+    def forward(self, tokens, recorder=None):
+        return tokens.replace(self.factor * self.linear(tokens.values))
+
+
+@pytest.fixture
+def own_parts(monkeypatch):
+    """A tokenizer, features and a backbone, registered for one test."""
+    for parts in (TOKENIZERS, FEATURES, BACKBONES):
+        monkeypatch.setattr(parts, "_classes", dict(parts._classes))
+    register_tokenizer("halves", Halves)
+    register_features("means", Means)
+    register_backbone("scaled", Scaled)
+    return {"tokenizer": "halves", "tokenizer_options": {}, "extractor": "means", "backbone": "scaled",
+            "backbone_options": {"factor": 3.0}}
+
+
+def test_registered_parts_are_saved_and_loaded(tmp_path, own_parts):
+    model, images = tiny(**own_parts), torch.randint(0, 256, (2, 3, 16, 20), dtype=torch.uint8)
+    loaded = load(save(model, tmp_path))
+    assert same(model, loaded)
+    assert loaded.backbone.factor == 3.0
+    assert torch.equal(loaded(images), model(images))
+
+
+@pytest.mark.parametrize(("parts", "message"), [
+    (TOKENIZERS, "its tokenizer 'halves' is not registered; import the module that registers it"),
+    (FEATURES, "its features 'means' is not registered; .*--plugin MODULE"),
+    (BACKBONES, "its backbone 'scaled' is not registered; import"),
+], ids=["tokenizer", "features", "backbone"])
+def test_a_part_that_is_not_registered_is_refused_with_what_to_do(tmp_path, own_parts, parts, message):
+    save(tiny(**own_parts), tmp_path)
+    known = [name for name in parts if name in ("halves", "means", "scaled")]
+    for name in known:
+        del parts._classes[name]
+    with pytest.raises(WeightsError, match=message) as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_that_json_cannot_hold_are_refused_before_anything_is_written(tmp_path, own_parts):
+    model = tiny(**own_parts).with_tokenizer(Halves(split={1, 2}))
+    with pytest.raises(WeightsError, match=r"that JSON can hold: .*set"):
+        save(model, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -298,7 +380,7 @@ def hub(folder, revision="main"):
 
 def load_in_a_process(source, endpoint, home):
     """The real client, with its endpoint and cache set before it is imported."""
-    script = ("import sys, torch\nfrom spit.weights import load\nfrom spit.errors import WeightsError\n"
+    script = ("import sys, torch\nfrom spit import load_model as load\nfrom spit.errors import WeightsError\n"
               "try:\n    print(load(sys.argv[1]).head.linear.weight.sum().item())\n"
               "except WeightsError as error:\n    print('WeightsError', error)")
     environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1",

@@ -1,11 +1,10 @@
 """ModelConfig: everything that makes a model, except its weights."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
-from spit.backbone import Transformer, TransformerOptions
+from spit.backbone import TransformerOptions
 from spit.features import FeatureOptions
 from spit.options import documented, option
 from spit.parts import BACKBONES, FEATURES
@@ -64,25 +63,10 @@ class ModelConfig(TransformerOptions, FeatureOptions):
             given = {"train_size": size, "eval_size": size, **given}
         return super().from_dict(given, what)
 
-    def to_json(self) -> str:
-        """The config as a JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of :meth:`to_json`."""
-        return cls.from_dict(json.loads(text))
-
     def create_extractor(self) -> Any:
-        """φ."""
-        own = self.extractor == "interpolating"
-        return FEATURES.create(self.extractor, self._of(FeatureOptions) if own else self.extractor_options)
+        """φ. Its constructor gets ``extractor_options``, and the options of this config that it names."""
+        return FEATURES.create(self.extractor, self.extractor_options, vars(self))
 
     def create_backbone(self) -> Any:
-        """f."""
-        if self.backbone == "transformer":
-            return Transformer(TransformerOptions(**self._of(TransformerOptions)))
-        return BACKBONES.create(self.backbone, {"width": self.width, **self.backbone_options})
-
-    def _of(self, kind: type[Any]) -> dict[str, Any]:
-        return {item.name: getattr(self, item.name) for item in fields(kind)}
+        """f. Its constructor gets ``backbone_options``, and the options of this config that it names."""
+        return BACKBONES.create(self.backbone, self.backbone_options, {**vars(self), "options": self})

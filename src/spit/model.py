@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from spit.backbone import Record, Recorder, Transformer
 from spit.config import ModelConfig
+from spit.conventions import Conventions
 from spit.embedder import Embedder, take_class_token
+from spit.features import FeatureExtractor
 from spit.heads import ClassHead
 from spit.images import ImageBlocks, Images, image_blocks
 from spit.partition import Partition
-from spit.parts import TOKENIZERS
+from spit.parts import TOKENIZERS, check_partition, check_tokens
 from spit.tokenizers import Tokenizer, create_tokenizer
 from spit.tokens import Tokens
 
@@ -36,6 +38,15 @@ class Output:
     Shape:
         logits ``(B, num_classes)``, class_token ``(B, D)``, tokens ``(ΣN, D)``, kept ``(ΣN,)`` bool,
         attention[l][b] ``(heads, N + 1, N + 1)``, features[l] ``(Σ(N + 1), D)``.
+
+    Example:
+        >>> import spit, torch
+        >>> model = spit.create_model("vit_tiny_16", num_classes=10)
+        >>> out = model(torch.rand(1, 3, 64, 64), record={"attention": (-1,)})
+        >>> out.attention[11][0].shape
+        torch.Size([3, 17, 17])
+        >>> out.partition.paint(out.tokens.values).shape
+        torch.Size([1, 64, 64, 192])
     """
 
     logits: Tensor
@@ -53,8 +64,8 @@ class Output:
                 f"features of layers {list(self.features)}, {self.partition!r})")
 
 
-class SpitModel(nn.Module):
-    """``Φ = h ∘ f ∘ γ ∘ φ ∘ τ``, with each part to choose.
+class SpitModel(Conventions):
+    """``Φ = h ∘ f ∘ γ ∘ φ ∘ τ``, with each part to choose, and timm's methods (:class:`~spit.conventions.Conventions`).
 
     Args:
         config: what to build.
@@ -62,6 +73,9 @@ class SpitModel(nn.Module):
     Shape:
         images ``(B, C, H, W)``, or a list of ``(C, H, W)`` of different sizes, uint8 or floats in [0, 1]; logits
         ``(B, num_classes)``.
+
+    Raises:
+        TypeError, ValueError: an unknown part or option, or a registered part without the right width.
 
     Example:
         >>> import spit, torch
@@ -75,14 +89,25 @@ class SpitModel(nn.Module):
         self.config = config
         self.tokenizer: Callable[[Images], Partition] = create_tokenizer(config.tokenizer, **config.tokenizer_options)
         self.extractor: Callable[[Images, Partition], Tokens] = config.create_extractor()
-        self.embedder = Embedder(self.extractor.width, config.width)  # type: ignore[attr-defined]
-        self.backbone: Transformer = config.create_backbone()
+        features = getattr(self.extractor, "width", None)
+        if not isinstance(features, int) or isinstance(features, bool) or features < 1:
+            raise TypeError(f"expected features {config.extractor!r} to have a width, the number of features of a "
+                            f"token, got {features!r}")
+        self.embedder = Embedder(features, config.width)
+        self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
+        if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
+            self._try_backbone()
 
     @property
     def device(self) -> torch.device:
         """Where the parameters are."""
         return self.embedder.class_token.device
+
+    @property
+    def compiled(self) -> bool:
+        """Whether :meth:`compile` was called on this model."""
+        return getattr(self.backbone, "compiled", None) is not None
 
     @overload
     def forward(self, images: Images, record: None = None) -> Tensor: ...
@@ -105,8 +130,8 @@ class SpitModel(nn.Module):
         """
         recorder = None if record is None else Recorder.of(record, self.config.depth)
         partition, features = self.tokenize(images)
-        kept = self._choose(features)
-        logits, class_token, tokens = self.run(features if kept is None else features.select(kept), recorder)
+        features, kept = self.drop_tokens(features)
+        logits, class_token, tokens = self.run(features, recorder)
         if recorder is None:
             return logits
         return Output(logits, class_token, tokens, partition, kept, recorder.attention, recorder.features)
@@ -116,12 +141,33 @@ class SpitModel(nn.Module):
         blocks = self._check(images)
         # spit's tokenizers take checked blocks; another callable gets the images as the user gave them.
         partition = self.tokenizer(blocks if isinstance(self.tokenizer, Tokenizer) else images)
-        return partition, self.extractor(blocks, partition)
+        check_partition(partition, blocks, f"the tokenizer {_name(self.tokenizer)} returned it")
+        features = self.extractor(blocks, partition)
+        if not isinstance(self.extractor, FeatureExtractor):
+            check_tokens(features, partition.offsets, self.embedder.projection.in_features,
+                         f"the features {_name(self.extractor)} returned them")
+        return partition, features
+
+    def encode(self, features: Tokens, recorder: Recorder | None = None) -> Tokens:
+        """γ and f: tokens after the final norm, the class token first in each image, ``(Σ(N + 1), D)``."""
+        embedded = self.embedder(features)
+        tokens: Tokens = self.backbone(embedded, recorder)
+        if not isinstance(self.backbone, Transformer):
+            check_tokens(tokens, embedded.offsets, self.config.width,
+                         f"the backbone {_name(self.backbone)} returned them")
+        return tokens
 
     def run(self, features: Tokens, recorder: Recorder | None = None) -> tuple[Tensor, Tensor, Tokens]:
         """γ, f and h: logits ``(B, num_classes)``, class token ``(B, D)`` and the other tokens ``(ΣN, D)``."""
-        class_token, tokens = take_class_token(self.backbone(self.embedder(features), recorder))
+        class_token, tokens = take_class_token(self.encode(features, recorder))
         return self.head(class_token), class_token, tokens
+
+    def drop_tokens(self, features: Tokens) -> tuple[Tokens, Tensor | None]:
+        """In training, the tokens that the budget keeps and which these are; otherwise all of them and None."""
+        if not self.training or self.config.token_budget is None:
+            return features, None
+        kept = choose_tokens(features, self.config.token_budget)
+        return features.select(kept), kept
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
@@ -136,7 +182,10 @@ class SpitModel(nn.Module):
         Args:
             options: of :func:`torch.compile`.
         """
-        self.backbone.compiled = torch.compile(self.backbone.run_blocks, **options)
+        if isinstance(self.backbone, Transformer):
+            self.backbone.compiled = torch.compile(self.backbone.run_blocks, **options)
+        else:
+            self.backbone.compile(**options)
 
     def with_tokenizer(self, tokenizer: str | Callable[[Images], Partition], **options: Any) -> "SpitModel":
         """The same model with another τ.
@@ -176,14 +225,17 @@ class SpitModel(nn.Module):
         return model
 
     def view(self) -> "SpitModel":
-        """A model with the same parameters, not copies, and its own mode and hooks; it is not compiled."""
+        """A model that shares this one's tokenizer and parameters, with its own mode and hooks; it is not compiled."""
         shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
-        return copy.deepcopy(self, dict(shared))
+        return copy.deepcopy(self, {**shared, id(self.tokenizer): self.tokenizer})
 
-    def _choose(self, features: Tokens) -> Tensor | None:
-        if not self.training or self.config.token_budget is None:
-            return None
-        return choose_tokens(features, self.config.token_budget)
+    @torch.no_grad()
+    def _try_backbone(self) -> None:
+        """Run a registered backbone on two tokens, so that a wrong width is found when the model is made."""
+        mode = self.training
+        with torch.random.fork_rng(devices=()):
+            self.eval().encode(Tokens(torch.zeros(1, self.embedder.projection.in_features), torch.tensor([0, 1])))
+        self.train(mode)
 
     def _check(self, images: Images) -> ImageBlocks:
         blocks = image_blocks(images)
@@ -217,3 +269,7 @@ def choose_tokens(tokens: Tokens, budget: int) -> Tensor:
     order = order[image_of[order].argsort(stable=True)]  # images in order, each image's tokens shuffled
     rank = torch.arange(len(image_of), device=image_of.device) - tokens.offsets[image_of]
     return torch.empty_like(image_of, dtype=torch.bool).index_copy(0, order, rank < budget)
+
+
+def _name(part: object) -> str:
+    return getattr(part, "__name__", type(part).__name__)

@@ -6,11 +6,18 @@ saved models and the commands know them by name. docs/your-own-tokenizer.md is t
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import torch
+from torch import Tensor, nn
+
 from spit.options import check_choice, refuse_unknown
+from spit.partition import Partition
+from spit.tokens import Tokens, plural
+
+IMPORT_FIRST = "import the module that registers it first, or on the command line give spit --plugin MODULE"
 
 
 class Parts(Mapping[str, type[Any]]):
@@ -27,9 +34,7 @@ class Parts(Mapping[str, type[Any]]):
         self._classes: dict[str, type[Any]] = {}
 
     def register(self, name: str, cls: type[Any]) -> type[Any]:
-        """Add a class under a name, and return it.
-
-        Registering the same class again does nothing, so that a module may be imported twice.
+        """Add a class under a name, and return it. A module may be imported twice: its classes replace themselves.
 
         Raises:
             TypeError: no class, or one that lacks what such a part must have.
@@ -47,16 +52,20 @@ class Parts(Mapping[str, type[Any]]):
         self._classes[name] = cls
         return cls
 
-    def create(self, name: str, options: Mapping[str, Any]) -> Any:
+    def create(self, name: str, options: Mapping[str, Any], shared: Mapping[str, Any] | None = None) -> Any:
         """An instance of the class of that name.
+
+        Args:
+            options: of its constructor.
+            shared: options of the whole model; the constructor gets those that it names.
 
         Raises:
             ValueError: an unknown name or option; the nearest known one is named.
         """
-        check_choice(self.kind, name, self._classes)
-        cls = self._classes[name]
-        refuse_unknown(options, option_names_of(cls), f"option of {self.kind} {name!r}:")
-        return cls(**options)
+        check_choice(self.kind, name, self, hint=f"if it is your own, {IMPORT_FIRST}")
+        known = option_names_of(self[name])
+        refuse_unknown(options, known, f"option of {self.kind} {name!r}:")
+        return self[name](**{key: value for key, value in (shared or {}).items() if key in known} | dict(options))
 
     def name_of(self, part: object) -> str | None:
         """The name that an object's class is registered under; None if it is not."""
@@ -79,22 +88,65 @@ def option_names_of(cls: type[Any]) -> list[str]:
     return list(inspect.signature(cls).parameters)
 
 
+def check_partition(partition: object, blocks: Sequence[Tensor], hint: str) -> None:
+    """Raise TypeError or ValueError if this is not the partition of these blocks of images."""
+    if not isinstance(partition, Partition):
+        raise TypeError(f"expected a spit.Partition, got {type(partition).__name__}; {hint}")
+    images = sum(len(block) for block in blocks)
+    if images != len(partition):
+        raise ValueError(f"expected the partition of {plural(images, 'image')}, got one of {len(partition)}; {hint}")
+    if partition.offsets.device != blocks[0].device:
+        raise ValueError(f"expected a partition on {blocks[0].device}, where the images are, got "
+                         f"{partition.offsets.device}; {hint}")
+    sizes = [block.shape[-2:] for block in blocks for _ in block]
+    labelled = [labels.shape[-2:] for labels in partition.blocks for _ in labels]
+    for index, (size, got) in enumerate(zip(sizes, labelled, strict=True)):
+        if size != got:
+            raise ValueError(f"expected labels of {size[0]}×{size[1]} for image {index}, got {got[0]}×{got[1]}; {hint}")
+
+
+def check_tokens(tokens: object, offsets: Tensor, width: int, hint: str) -> None:
+    """Raise TypeError or ValueError if these are not Tokens of that width with these offsets."""
+    if not isinstance(tokens, Tokens):
+        raise TypeError(f"expected spit.Tokens, got {type(tokens).__name__}; {hint}")
+    same = tokens.offsets is offsets or torch.equal(tokens.offsets.to(offsets), offsets)
+    if not same or tokens.values.shape != (int(offsets[-1]), width):
+        raise ValueError(f"expected Tokens of {offsets.diff().tolist()} rows an image and width {width}, got "
+                         f"{tokens.counts.tolist()} rows and values of shape {tuple(tokens.values.shape)}; {hint}")
+
+
 def _check_tokenizer(cls: type[Any]) -> None:
-    if not callable(getattr(cls, "partition", None)) or not is_dataclass(cls):
-        raise TypeError(f"expected a dataclass that derives from spit.Tokenizer and has partition(self, block), which "
-                        f"returns the Partition of a (B, C, H, W) tensor; got {cls.__name__}")
+    from spit.tokenizers.base import Tokenizer  # which needs this module
+
+    undecorated = inspect.get_annotations(cls).keys() - getattr(cls, "__dataclass_fields__", {}).keys()
+    if not issubclass(cls, Tokenizer) or inspect.isabstract(cls) or undecorated:
+        raise TypeError(f"expected a class that derives from spit.Tokenizer, is decorated with @dataclass(frozen=True) "
+                        f"and has partition(self, block), which returns the Partition of a (B, C, H, W) tensor; "
+                        f"got {cls.__name__}")
 
 
 def _check_features(cls: type[Any]) -> None:
-    if "__call__" not in dir(cls) or not hasattr(cls, "width"):
-        raise TypeError(f"expected a class with a width, the number of features of a token, and __call__(self, images, "
-                        f"partition), which returns Tokens of that width; got {cls.__name__}")
+    if not _takes(cls, 2):
+        raise TypeError(f"expected a class with __call__(self, images, partition), which returns Tokens, and a width, "
+                        f"the number of features of a token; got {cls.__name__}")
 
 
 def _check_backbone(cls: type[Any]) -> None:
-    if not callable(getattr(cls, "forward", None)) or not {"width", "options"} & set(option_names_of(cls)):
+    if not issubclass(cls, nn.Module) or not _takes(cls, 2) or not {"width", "options"} & set(option_names_of(cls)):
         raise TypeError(f"expected a torch.nn.Module whose constructor takes width, with forward(self, tokens, "
                         f"recorder=None), which returns Tokens of that width; got {cls.__name__}")
+
+
+def _takes(cls: type[Any], count: int) -> bool:
+    """Whether objects of a class can be called with that many arguments."""
+    call = getattr(cls, "forward" if issubclass(cls, nn.Module) else "__call__", None)
+    if call is None or "__call__" not in dir(cls):
+        return False
+    try:
+        inspect.signature(call).bind(*[None] * (count + 1))
+    except TypeError:
+        return False
+    return True
 
 
 TOKENIZERS = Parts("tokenizer", _check_tokenizer)
@@ -130,21 +182,26 @@ def register_features(name: str, cls: type[Any]) -> type[Any]:
     """Make a feature extractor φ known by name, for ``ModelConfig(extractor=name, extractor_options={…})``.
 
     Args:
-        cls: its constructor takes the options; ``width`` is the number of features of a token, and
-            ``__call__(self, images, partition)`` returns :class:`spit.Tokens` of that width, one row a region. It may
-            be a ``torch.nn.Module``.
+        cls: its constructor takes the options, and the fields of :class:`spit.ModelConfig` that it names, such as
+            ``channels``. ``width`` is the number of features of a token, and ``__call__(self, images, partition)``
+            returns :class:`spit.Tokens` of that width, one row a region; ``images`` are ``(B, C, H, W)`` blocks of
+            one size. It may be a ``torch.nn.Module``.
 
     Example:
         >>> import spit, torch
+        >>> from spit.images import to_float
         >>> class MeanColor:
         ...     width = 3
         ...     def __call__(self, images, partition):
-        ...         rows = torch.cat([block.movedim(1, -1).flatten(0, 2) for block in images]).float()
-        ...         sums = torch.zeros(len(partition.sizes()), 3).index_add_(0, partition.packed_labels(), rows)
-        ...         return spit.Tokens(sums / partition.sizes()[:, None], partition.offsets)
+        ...         sizes = partition.sizes()
+        ...         rows = partition.paint(torch.arange(len(sizes)))  # the row of each pixel
+        ...         rows = torch.cat([image.flatten() for image in rows])
+        ...         colors = torch.cat([image.flatten(1).T for block in images for image in to_float(block)])
+        ...         sums = torch.zeros(len(sizes), 3).index_add(0, rows, colors)
+        ...         return spit.Tokens(sums / sizes[:, None], partition.offsets)
         >>> _ = spit.register_features("mean_color", MeanColor)
         >>> model = spit.create_model("spit_tiny_16", extractor="mean_color", num_classes=10)
-        >>> model(torch.rand(2, 3, 64, 64)).shape
+        >>> model([torch.rand(3, 64, 64), torch.rand(3, 48, 80)]).shape
         torch.Size([2, 10])
     """
     return FEATURES.register(name, cls)
@@ -154,8 +211,9 @@ def register_backbone(name: str, cls: type[Any]) -> type[Any]:
     """Make a backbone f known by name, for ``ModelConfig(backbone=name, backbone_options={…})``.
 
     Args:
-        cls: a ``torch.nn.Module``. Its constructor takes ``width`` and its options; ``forward(tokens,
-            recorder=None)`` maps :class:`spit.Tokens`, the class token first in each image, to Tokens of that width.
+        cls: a ``torch.nn.Module``. Its constructor takes its options, and ``width`` and the other fields of
+            :class:`spit.ModelConfig` that it names, such as ``depth``. ``forward(tokens, recorder=None)`` maps
+            :class:`spit.Tokens`, the class token first in each image, to Tokens of that width.
 
     Example:
         >>> import spit, torch

@@ -16,7 +16,7 @@ import torch
 from spit import weights
 from spit.config import ModelConfig
 from spit.errors import WeightsError
-from spit.interop import from_timm
+from spit.interop import read_timm
 from spit.model import SpitModel
 
 TOKENIZERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -60,8 +60,7 @@ def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
 def tags(architecture: str) -> list[str]:
     """The tags of an architecture, the default first."""
     trained = sorted(path.name.partition(".")[2] for path in CHECKPOINTS.glob(f"{architecture}.*"))
-    default = DEFAULT_TAGS.get(architecture, PAPER)
-    return [default, *(tag for tag in (*trained, PAPER) if tag != default)]
+    return sorted([*trained, PAPER], key=lambda tag: tag != DEFAULT_TAGS.get(architecture, PAPER))
 
 
 def checkpoint_folder(name: str) -> Path | None:
@@ -105,17 +104,20 @@ def model_config(name: str, gradients: bool | None = None) -> ModelConfig:
 
 
 def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_classes: int | None = None,
-                 gradients: bool | None = None, **overrides: Any) -> SpitModel:
-    """Make a model by name, in evaluation mode.
+                 gradients: bool | None = None, *, training: bool = False, **overrides: Any) -> SpitModel:
+    """Make a model by name.
 
     Args:
         name: ``architecture`` or ``architecture.tag``, see :func:`list_models`. The config is the same with and
             without weights.
-        pretrained: True for the weights that come with spit; or a folder or hub id ("owner/name",
-            "owner/name@revision") with other weights of this architecture, whose own config then stands.
+        pretrained: True for the weights that come with spit; or what :func:`load_model` takes, with weights of this
+            architecture. The model then has the config that those weights were saved with.
         num_classes: logits; 0 returns the class token. If it differs from the checkpoint's, the head is new and
             untrained. (default: the config's)
         gradients: whether φ adds gradient histograms (default: the config's).
+        training: return the model in training mode instead of evaluation mode. Lightning 2.2 and later leaves a
+            module in the mode it finds, so a LightningModule that trains needs it; loops that call ``model.train()``,
+            such as the Hugging Face Trainer's, do not.
         overrides: other options of :class:`~spit.ModelConfig`.
 
     Raises:
@@ -133,22 +135,22 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
     if num_classes is not None:
         asked["num_classes"] = num_classes
     if pretrained is False:
-        return SpitModel(config.replace(**asked)).eval()
+        return SpitModel(config.replace(**asked)).train(training)
     if gradients is not None:
         asked["gradients"] = gradients
-    checkpoint = weights.read(_trained_folder(name) if pretrained is True else pretrained)
+    checkpoint = read_checkpoint(name if pretrained is True else pretrained)
     for key in ("tokenizer", "width", "depth", "heads"):
         expected, got = getattr(config, key), getattr(checkpoint.config, key)
         if expected != got:
             way_out = ("spit.load_model(...).with_tokenizer(...) runs it with another tokenizer" if key == "tokenizer"
                        else "spit.load_model(...) loads it as it is")
             raise WeightsError(f"{pretrained} is no {name}: expected {key} {expected}, got {got}; {way_out}")
-    return checkpoint.build(checkpoint.config.replace(**asked)).eval()
+    return checkpoint.build(checkpoint.config.replace(**asked)).train(training)
 
 
-def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32,
-               num_classes: int | None = None) -> SpitModel:
-    """Load a trained model, in evaluation mode: the one place where a string becomes a model.
+def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32, num_classes: int | None = None, *,
+               training: bool = False) -> SpitModel:
+    """Load a trained model.
 
     Args:
         source: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a folder that :func:`spit.save_model`
@@ -156,6 +158,7 @@ def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32,
             (``.safetensors``, ``.pth``). A path that exists is never taken for a name or hub id.
         dtype: of the parameters, whatever they are on disk.
         num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
+        training: return the model in training mode instead of evaluation mode.
 
     Raises:
         ValueError: an unknown name; the nearest ones are named.
@@ -167,16 +170,20 @@ def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32,
         >>> spit.load_model("spit_tiny_16").config.eval_size
         288
     """
+    return read_checkpoint(source).build(dtype=dtype, num_classes=num_classes).train(training)
+
+
+def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
+    """Config and weights of what :func:`load_model` takes: the one place where a string becomes weights."""
     path = Path(source)
-    if path.is_file() or path.suffix.lower() in weights.FILE_SUFFIXES:
-        return from_timm(path, num_classes=num_classes).to(dtype)
-    named = isinstance(source, str) and not path.exists() and path.name == source
-    checkpoint = weights.read(_trained_folder(source) if named else source)
-    return checkpoint.build(dtype=dtype, num_classes=num_classes).eval()
-
-
-def _trained_folder(name: str | PathLike[str]) -> Path:
-    folder = checkpoint_folder(str(name))
+    if (path.is_file() or path.suffix.lower() in weights.FILE_SUFFIXES) and not weights.is_saved_model(path.parent):
+        return read_timm(path)
+    if not isinstance(source, str) or path.exists() or path.name != source:
+        return weights.read(source)
+    try:
+        folder = checkpoint_folder(source)
+    except ValueError as error:
+        raise ValueError(f"no folder {source}, and {error}") from None
     if folder is None:
-        raise WeightsError(f"no trained weights of {name} come with spit; give {SOURCES}")
-    return folder
+        raise WeightsError(f"no trained weights of {source} come with spit; give {SOURCES}")
+    return weights.read(folder)

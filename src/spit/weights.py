@@ -1,8 +1,8 @@
 """Weights on disk: safetensors beside a config that names them and their hash.
 
-``config.json`` holds the model's config, the name of the weights file and its SHA-256. The weights
-file is named by its content, so a save never touches the weights that the present config names:
-whatever moment a save is cut off, the folder holds the old model whole or the new one.
+``config.json`` holds the model's config, the name of the weights file and its SHA-256. The weights file is named by
+its content, so a save never touches the weights that the present config names. If a save is interrupted, the folder
+holds either the old model or the new one, whole.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from torch import Tensor
 from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
 from spit.model import SpitModel
-from spit.parts import TOKENIZERS
+from spit.parts import BACKBONES, FEATURES, IMPORT_FIRST, TOKENIZERS
 
 CONFIG = "config.json"
 FORMAT = 1
@@ -51,17 +51,19 @@ class Checkpoint:
         """A model with these weights.
 
         Args:
-            config: another config than the checkpoint's; where its number of classes differs, the head
-                is a fresh one.
+            config: of the model (default: the checkpoint's). If its number of classes differs, the head is new.
             dtype: of the model's floating parameters, whatever they are on disk.
-            num_classes: another number of classes than the config's, whose names are then dropped.
+            num_classes: if it differs from the config's, the class names are dropped.
 
         Raises:
-            WeightsError: the tensors are not those of the config; the first differences are named.
+            WeightsError: the tensors are not those of the config, or one of its parts is not registered.
         """
         config = config or self.config
         if num_classes is not None:
             config = config.replace(num_classes=num_classes)
+        for parts, name in ((TOKENIZERS, config.tokenizer), (FEATURES, config.extractor), (BACKBONES, config.backbone)):
+            if name not in parts:
+                raise WeightsError(f"{self.source}: its {parts.kind} {name!r} is not registered; {IMPORT_FIRST}")
         try:
             with torch.random.fork_rng(enabled=config.num_classes == self.config.num_classes, devices=()):
                 model = SpitModel(config)
@@ -83,19 +85,27 @@ class Checkpoint:
 def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | None = None) -> Path:
     """Save a model into a folder, whole or not at all.
 
-    Each step leaves a folder that loads: weights under a name of their own, then the config that
-    names them, by atomic replacement, then the removal of weights that no config names. One process
-    writes to a folder at a time.
+    The folder can be loaded after each step: first the weights are written under a new name, then the config that
+    names them is replaced atomically, then old weights are removed. One process writes to a folder at a time.
 
     Args:
-        folder: made where it is not there. A folder that holds other things than a model of spit's is
-            refused; hidden files, such as a repository's, do not count.
-        dtype: of the floating tensors on disk, such as ``torch.float16`` to halve the file; None for
-            the model's own.
+        folder: created if needed. A folder that holds anything but a model saved by spit is refused; hidden files do
+            not count.
+        dtype: of the floating tensors on disk, such as ``torch.float16`` to halve the file (default: the model's own).
+
+    Returns:
+        The folder.
 
     Raises:
-        WeightsError: the tokenizer is not one of spit's, so that no config could bring it back; or the
-            folder is a file, is named like one, or is somebody else's.
+        WeightsError: the tokenizer is not registered, or the folder is a file, is named like one, or holds other
+            things.
+
+    Example:
+        >>> import spit, tempfile
+        >>> model = spit.create_model("vit_tiny_16", num_classes=2)
+        >>> folder = spit.save_model(model, tempfile.mkdtemp())
+        >>> spit.load_model(folder).config == model.config
+        True
     """
     if TOKENIZERS.name_of(model.tokenizer) is None:
         raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of class "
@@ -112,8 +122,12 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     sha256 = hashlib.sha256(data).hexdigest()
     name = f"model-{sha256[:16]}.safetensors"
     config = {"spit": FORMAT, "model": model.config.to_dict(), "weights": {"file": name, "sha256": sha256}}
+    try:
+        text = json.dumps(config, indent=2) + "\n"
+    except TypeError as error:
+        raise WeightsError(f"expected options of the model's parts that JSON can hold: {error}") from error
     write_whole(folder / name, data)
-    write_whole(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+    write_whole(folder / CONFIG, text.encode())
     for path in folder.iterdir():
         if path.name != name and WEIGHTS_NAME.fullmatch(path.name):
             path.unlink(missing_ok=True)
@@ -124,8 +138,8 @@ def read(source: str | PathLike[str]) -> Checkpoint:
     """Read and check a config and its weights.
 
     Args:
-        source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision". What begins with a dot or a
-            slash, ends with a slash, or has a parent folder here is a folder.
+        source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision". A source that starts with a
+            dot or a slash, ends with a slash, or whose parent folder exists is a folder.
 
     Raises:
         WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.
@@ -156,7 +170,7 @@ def is_saved_model(folder: Path) -> bool:
 
 
 def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
-    """Refuse tensors of other names or shapes with one line that names the first differences."""
+    """Raise WeightsError if names or shapes differ; the first differences are named."""
     wrong = [f"{name} is missing" for name in expected if name not in got]
     wrong += [f"{name} is unexpected" for name in sorted(got) if name not in expected]
     wrong += [f"{name} expected {tuple(tensor.shape)}, got {tuple(got[name].shape)}"
@@ -167,14 +181,14 @@ def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str,
 
 
 def _refuse_folder(folder: Path) -> None:
-    """Before anything is written: what cannot be, or should not become, the folder of a model."""
+    """Raise WeightsError if a model should not be saved here."""
     if folder.suffix.lower() in FILE_SUFFIXES:
         raise WeightsError(f"expected a folder to save into, got the name of a file, {folder}; "
                            f"spit.save_model makes a folder: {folder.with_suffix('')}")
     if folder.is_file():
         raise WeightsError(f"expected a folder to save into, got the file {folder}; choose a new folder")
     if folder.is_dir() and not is_saved_model(folder):
-        # Weights without a config are what a first save leaves that was cut off.
+        # An interrupted first save leaves weights without a config.
         foreign = sorted(path.name for path in folder.iterdir()
                          if not path.name.startswith(".") and not WEIGHTS_NAME.fullmatch(path.name))
         if foreign:
@@ -196,6 +210,8 @@ def _read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig
         name, sha256 = config["weights"]["file"], config["weights"]["sha256"]
         if not WEIGHTS_NAME.fullmatch(name):
             raise ValueError(f"weights file {name!r}")
+        if not isinstance(config["model"], dict):
+            raise TypeError(f"expected model as an object, got {config['model']!r}")
         return ModelConfig.from_dict(config["model"]), name, sha256
     except FileNotFoundError as error:
         run = Path(source) / "model"  # where spit train and spit retrofit save the model
@@ -223,7 +239,7 @@ def _read(source: str, fetch: Callable[[str], Path], last: bool = False) -> Chec
 
 
 def _hub_fetcher(repo: str, revision: str | None) -> Callable[[str], Path]:
-    """A function from a file's name to its copy here, every file from one commit."""
+    """A function from a file's name to its local copy; every file comes from one commit."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
@@ -246,7 +262,7 @@ def _hub_fetcher(repo: str, revision: str | None) -> Callable[[str], Path]:
 def digest(model: SpitModel) -> str:
     """A hash of the weights in half precision, so that a model and its half-precision copy have the same one.
 
-    The tokenizer plays no part: weights are the same on any tokens.
+    It does not depend on the tokenizer.
     """
     total = hashlib.sha256()
     for name, tensor in model.state_dict().items():
@@ -262,7 +278,7 @@ def _stored(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole: under another name first, then in its place by an atomic replacement."""
+    """Write a file under a temporary name, then replace the old one atomically."""
     temporary = path.with_name(TEMPORARY)
     try:
         with temporary.open("wb") as file:
@@ -272,7 +288,7 @@ def write_whole(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    if os.name == "posix":  # the new name must be on disk before anything is removed for its sake
+    if os.name == "posix":  # the new name must be on disk before old files are removed
         descriptor = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)

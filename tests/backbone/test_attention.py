@@ -94,9 +94,4 @@ def test_module_shapes_and_bias():
     assert module(torch.randn(5, 8), spans).shape == (5, 8)
     assert [maps.shape for maps in module.maps(torch.randn(5, 8), spans)] == [(2, 2, 2), (2, 3, 3)]
     assert module.qkv.bias is not None
-    assert Attention(8, heads=2).qkv.bias is None
-
-
-def test_heads_must_divide_the_width():
-    with pytest.raises(ValueError, match="3 heads divide, got 8"):
-        Attention(8, heads=3)
+    assert Attention(8, heads=2, qkv_bias=False).qkv.bias is None

@@ -9,9 +9,13 @@ def spans_of(*counts):
     return Spans.of(Tokens(torch.empty(sum(counts), 0), offsets_of(torch.tensor(counts))))
 
 
+def block_of(layer_scale=None, drop_path=0.0):
+    return Block(8, 2, mlp_ratio=4.0, qkv_bias=False, layer_scale=layer_scale, drop_path=drop_path)
+
+
 def test_layer_scale_begins_near_the_identity_and_none_has_no_scale():
     values, spans = torch.randn(5, 8), spans_of(2, 3)
-    scaled, plain = Block(8, 2, layer_scale=1e-5), Block(8, 2, layer_scale=None)
+    scaled, plain = block_of(layer_scale=1e-5), block_of()
     assert (scaled(values, spans) - values).abs().max() < 1e-3 < (plain(values, spans) - values).abs().max()
     assert not any("scale" in name for name in plain.state_dict())
     torch.testing.assert_close(scaled.scale1.factor, torch.full((8,), 1e-5))
@@ -30,7 +34,7 @@ def test_stochastic_depth_drops_whole_images_and_keeps_the_mean():
 
 def test_stochastic_depth_is_for_training_only():
     values, spans = torch.randn(64, 8), spans_of(*[2] * 32)
-    block = Block(8, 2, layer_scale=None, drop_path=0.5)
+    block = block_of(drop_path=0.5)
     assert torch.equal(block.eval()(values, spans), block(values, spans))
     torch.manual_seed(0)
     first = block.train()(values, spans)
@@ -47,7 +51,7 @@ def test_rate_zero_draws_no_random_numbers():
 
 
 def test_mlp_is_the_exact_gelu():
-    block = Block(4, 1, mlp_ratio=2)
+    block = Block(4, 1, 2.0, False, None, 0.0)
     values = torch.randn(3, 4)
     inner = block.mlp.inner(values)
     expected = block.mlp.outer(inner * 0.5 * (1 + torch.erf(inner / 2**0.5)))

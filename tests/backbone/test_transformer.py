@@ -2,8 +2,12 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from spit.backbone import Recorder, Transformer
+from spit.backbone import Recorder, Transformer, TransformerOptions
 from spit.tokens import Tokens
+
+
+def transformer(width, **options):
+    return Transformer(TransformerOptions(width=width, **options))
 
 
 def batch(*counts, width=8):
@@ -12,14 +16,19 @@ def batch(*counts, width=8):
 
 
 def test_rate_of_stochastic_depth_grows_linearly():
-    backbone = Transformer(8, depth=5, heads=2, drop_path=0.2)
+    backbone = transformer(8, depth=5, heads=2, drop_path=0.2)
     rates = torch.tensor([block.drop_path for block in backbone.blocks])
     torch.testing.assert_close(rates, torch.tensor([0.0, 0.05, 0.1, 0.15, 0.2]))
-    assert Transformer(8, depth=1, heads=2, drop_path=0.2).blocks[0].drop_path == 0
+    assert transformer(8, depth=1, heads=2, drop_path=0.2).blocks[0].drop_path == 0
+
+
+def test_heads_must_divide_the_width():
+    with pytest.raises(ValueError, match="width=8 and heads=3"):
+        TransformerOptions(width=8, heads=3)
 
 
 def test_recording_changes_nothing_and_keeps_what_was_asked():
-    backbone, tokens = Transformer(8, depth=3, heads=2, layer_scale=None).eval(), batch(4, 2, 4)
+    backbone, tokens = transformer(8, depth=3, heads=2, layer_scale=None).eval(), batch(4, 2, 4)
     recorder = Recorder.of({"attention": (-1,), "features": (0, 2)}, depth=3)
     recorded = backbone(tokens, recorder)
     assert torch.equal(recorded.values, backbone(tokens).values)
@@ -30,7 +39,7 @@ def test_recording_changes_nothing_and_keeps_what_was_asked():
 
 
 def test_recorded_attention_is_the_layer_own():
-    backbone, tokens = Transformer(8, depth=2, heads=2, layer_scale=None).eval(), batch(3, 5)
+    backbone, tokens = transformer(8, depth=2, heads=2, layer_scale=None).eval(), batch(3, 5)
     recorder = Recorder.of(("attention", "features"), depth=2)
     backbone(tokens, recorder)
     block = backbone.blocks[1]
@@ -40,7 +49,7 @@ def test_recorded_attention_is_the_layer_own():
 
 
 def test_an_image_is_alone_in_its_batch():
-    backbone, tokens = Transformer(8, depth=2, heads=2, layer_scale=None).eval(), batch(4, 2, 7)
+    backbone, tokens = transformer(8, depth=2, heads=2, layer_scale=None).eval(), batch(4, 2, 7)
     for image, rows in zip(tokens.split(), backbone(tokens).split(), strict=True):
         alone = backbone(Tokens(image, torch.tensor([0, len(image)]))).values
         torch.testing.assert_close(alone, rows, atol=1e-5, rtol=0)
@@ -48,7 +57,7 @@ def test_an_image_is_alone_in_its_batch():
 
 def test_initial_weights():
     torch.manual_seed(0)
-    backbone = Transformer(64, depth=1, heads=2, qkv_bias=True)
+    backbone = transformer(64, depth=1, heads=2, qkv_bias=True)
     weight = backbone.blocks[0].mlp.inner.weight
     assert abs(weight.std() - 0.02) < 1e-3
     assert all(not bias.any() for name, bias in backbone.named_parameters() if name.endswith("bias"))
@@ -66,7 +75,7 @@ def learn(backbone, tokens):
 
 def twins(**options):
     torch.manual_seed(0)
-    one, other = (Transformer(8, depth=3, heads=2, layer_scale=0.5, **options) for _ in range(2))
+    one, other = (transformer(8, depth=3, heads=2, layer_scale=0.5, **options) for _ in range(2))
     with torch.no_grad():
         for parameter in one.parameters():  # larger than at the start, so that a dropped branch shows
             parameter += 0.3 * torch.randn_like(parameter)
@@ -96,7 +105,7 @@ class TestCheckpointing:
     @pytest.mark.parametrize(("checkpointing", "training", "passes"), [
         (True, True, 2), (False, True, 1), (True, False, 1), (False, False, 1)])
     def test_blocks_run_again_in_training_alone(self, checkpointing, training, passes):
-        backbone = Transformer(8, depth=2, heads=2).train(training)
+        backbone = transformer(8, depth=2, heads=2).train(training)
         backbone.checkpointing = checkpointing
         seen = []
         backbone.blocks[0].mlp.register_forward_hook(lambda *_: seen.append(1))
@@ -104,7 +113,7 @@ class TestCheckpointing:
         assert len(seen) == passes
 
     def test_nothing_is_kept_where_no_gradient_is_wanted(self):
-        backbone = Transformer(8, depth=2, heads=2)
+        backbone = transformer(8, depth=2, heads=2)
         backbone.checkpointing = True
         with torch.no_grad():
             assert not backbone(batch(3, 4)).values.requires_grad

@@ -176,11 +176,11 @@ def test_extractors_compare_by_their_settings() -> None:
         ({"resolution": -1}, ValueError, "resolution of at least 1, got -1"),
         ({"position_bins": 0}, ValueError, "position_bins of at least 1, got 0"),
         ({"gradient_bins": 0}, ValueError, "gradient_bins of at least 1, got 0"),
-        ({"resolution": 16.0}, TypeError, "int for resolution, got float"),
-        ({"channels": True}, TypeError, "int for channels, got bool"),
+        ({"resolution": 16.0}, TypeError, "resolution of type int, got 16.0"),
+        ({"channels": True}, TypeError, "channels of type int, got True"),
         ({"position_sigma": -0.1}, ValueError, "position_sigma of at least 0, got -0.1"),
         ({"gradient_sigma": float("nan")}, ValueError, "gradient_sigma of at least 0, got nan"),
-        ({"position_sigma": float("inf")}, ValueError, "finite position_sigma"),
+        ({"position_sigma": float("inf")}, ValueError, "position_sigma below inf, got inf"),
         ({"normalization": "imagenette"}, ValueError, "one of contrast, imagenet, none, got 'imagenette'"),
     ],
 )
@@ -193,14 +193,14 @@ def test_settings_are_checked(settings: dict[str, Any], error: type[Exception], 
     ("images", "partition", "message"),
     [
         (photos(1, 8, 11, 1), stripes(1, 8, 11), r"3 channels, got shape \(1, 1, 8, 11\).*channels=1"),
-        (photos(2, 8, 11), stripes(1, 8, 11), "these 2 images, got one of 1"),
-        (photos(1, 8, 11), stripes(1, 11, 8), "labels of 11×8 for image 0 of 8×11"),
+        (photos(2, 8, 11), stripes(1, 8, 11), "partition of 2 images, got one of 1"),
+        (photos(1, 8, 11), stripes(1, 11, 8), "labels of 8×11 for image 0, got 11×8"),
         (photos(1, 8, 11) - 2, stripes(1, 8, 11), r"\[0, 1\]"),
         (photos(1, 8, 11).to("meta"), stripes(1, 8, 11), None),
     ],
 )
 def test_images_must_be_those_of_the_partition(images: Tensor, partition: Partition, message: str | None) -> None:
     if message is None:
-        images, message = images.to(torch.uint8), "one device, got meta and cpu"
+        images, message = images.to(torch.uint8), "partition on meta, where the images are, got cpu"
     with pytest.raises(ValueError, match=message):
         SMALL(images, partition)

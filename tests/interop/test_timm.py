@@ -7,7 +7,8 @@ from PIL import Image
 
 from spit.errors import WeightsError
 from spit.interop import from_timm
-from spit.weights import load, save
+from spit.registry import load_model
+from spit.weights import save
 
 
 def vit(width=64, patch=2, grid=2, classes=3):
@@ -70,7 +71,7 @@ def test_half_tensors_become_float32():
 
 def test_saved_and_loaded_again(tmp_path):
     model = from_timm(vit())
-    assert torch.equal(load(save(model, tmp_path))(IMAGES), model(IMAGES))
+    assert torch.equal(load_model(save(model, tmp_path))(IMAGES), model(IMAGES))
 
 
 class Module(torch.nn.Module):

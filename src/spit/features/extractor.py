@@ -14,6 +14,7 @@ from spit.features.position import position_features
 from spit.images import Images, image_blocks, to_float
 from spit.options import Options, documented, option
 from spit.partition import Partition
+from spit.parts import check_partition
 from spit.tokens import Tokens
 
 
@@ -41,7 +42,7 @@ class FeatureOptions(Options):
 @documented
 @dataclass(frozen=True)
 class FeatureExtractor(FeatureOptions):
-    """The interpolating feature extractor φ; itself its configuration, without parameters (§2.3).
+    """The interpolating feature extractor φ, without parameters (§2.3).
 
     A token's features are ``[ξ^col, ξ^pos, ξ^grad]``: colour (C, K, K), position (K, K) and gradient (K, K), each
     flattened. Only the colour features are differentiable with respect to the images.
@@ -64,15 +65,15 @@ class FeatureExtractor(FeatureOptions):
 
         Args:
             images: what :func:`spit.images.image_blocks` takes.
-            partition: of those images, in their order; its ``frames``, where it has them, are
-                sampled for colour instead of the tight boxes.
+            partition: of those images, in their order. If it has ``frames``, colour is sampled from these instead of
+                the tight boxes.
 
         Shape:
             ``(B, C, H, W)`` and ΣN regions to tokens ``(ΣN, width)`` float32.
 
         Raises:
-            ValueError: the images have another number of channels, or are not those of the
-                partition by their number, sizes or device.
+            ValueError: the images have another number of channels, or the partition is not theirs: its number of
+                images, their sizes or the device differ.
         """
         features = []
         first = 0
@@ -99,19 +100,7 @@ class FeatureExtractor(FeatureOptions):
             if block.shape[1] != self.channels:
                 raise ValueError(f"expected images with {self.channels} channels, got shape {tuple(block.shape)}; "
                                  f"FeatureExtractor(channels={block.shape[1]}) takes those")
-            if block.device != partition.offsets.device:
-                raise ValueError(f"expected images and partition on one device, got {block.device} and "
-                                 f"{partition.offsets.device}; tokenize the images where they are")
-        images = sum(len(block) for block in blocks)
-        if images != len(partition):
-            raise ValueError(f"expected the partition of these {images} images, got one of {len(partition)}; "
-                             "tokenize the same images")
-        sizes = [block.shape[-2:] for block in blocks for _ in block]
-        labeled_sizes = [block.shape[-2:] for block in partition.blocks for _ in block]
-        for index, (size, labeled) in enumerate(zip(sizes, labeled_sizes, strict=True)):
-            if size != labeled:
-                raise ValueError(f"expected the partition of these images, got labels of {labeled[0]}×{labeled[1]} "
-                                 f"for image {index} of {size[0]}×{size[1]}; tokenize the same images")
+        check_partition(partition, blocks, "tokenize the same images")
         if [len(block) for block in blocks] == [len(block) for block in partition.blocks]:
             return [block if block.dtype == torch.uint8 else block.float() for block in blocks]
         singles = iter([to_float(image) for block in blocks for image in block])

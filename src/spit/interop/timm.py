@@ -39,26 +39,42 @@ def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
               num_classes: int | None = None) -> SpitModel:
     """A ViT checkpoint in timm's names as our model, with equal logits, in evaluation mode.
 
-    Prop. 1 with c = 1: on square patches of the checkpoint's own size φ's bilinear sampling is the
-    identity, and its position histogram, empirical (σ = 0) with as many bins as the position grid has
-    cells, is one-hot. So ``γ = [L, Q]`` with L the patch embedding and Q the position embedding, and
-    the class token is ``cls_token + pos_embed[0]``.
+    Prop. 1 with c = 1: on square patches of the checkpoint's own size, φ's bilinear sampling is the identity, and the
+    empirical position histogram (σ = 0) with one bin for each cell of the position grid is one-hot. So γ = [L, Q]
+    with L the patch embedding and Q the position embedding, and the class token is ``cls_token + pos_embed[0]``.
 
     Args:
-        source: a state dict, a timm module, or the path of a ``.safetensors`` or ``.pth`` file (the
-            latter is read with ``weights_only=True``: nothing is unpickled).
-        heads: attention heads; the module's, or one for each 64 columns, unless told.
-        mean, std: of the colours that the checkpoint was trained with; the module's
-            ``pretrained_cfg``, or ImageNet's, unless told. Others than ImageNet's are folded into γ,
-            which is exact wherever patches lie whole inside the image.
-        num_classes: where it differs from the checkpoint's, the head is a fresh, untrained one; 0 gives
-            the class token.
+        source: a state dict, a timm module, or the path of a ``.safetensors`` or ``.pth`` file. The latter is read
+            with ``weights_only=True``, so nothing is unpickled.
+        heads: attention heads (default: the module's, or one for each 64 columns).
+        mean, std: of the colours that the checkpoint was trained with (default: the module's ``pretrained_cfg``, or
+            ImageNet's). Other values than ImageNet's are folded into γ, which is exact for patches that lie whole
+            inside the image.
+        num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
 
     Raises:
         TypeError: source is none of these.
-        WeightsError: the file cannot be read, or the checkpoint is another architecture than the plain
-            ViT with a class token; the names that tell are in the message.
+        WeightsError: the file cannot be read, or the checkpoint is not a plain ViT with a class token; the names that
+            show it are in the message.
+
+    Example:
+        >>> import spit, torch
+        >>> shapes = {"attn.qkv": (192, 64), "attn.proj": (64, 64), "mlp.fc1": (256, 64), "mlp.fc2": (64, 256)}
+        >>> tensors = {f"blocks.0.{name}.weight": torch.randn(shape) for name, shape in shapes.items()}
+        >>> tensors |= {f"blocks.0.{name}.bias": torch.zeros(shape[0]) for name, shape in shapes.items()}
+        >>> for norm in ("blocks.0.norm1", "blocks.0.norm2", "norm"):
+        ...     tensors |= {f"{norm}.weight": torch.ones(64), f"{norm}.bias": torch.zeros(64)}
+        >>> tensors |= {"cls_token": torch.randn(1, 1, 64), "pos_embed": torch.randn(1, 5, 64),
+        ...             "patch_embed.proj.weight": torch.randn(64, 3, 16, 16)}
+        >>> spit.from_timm(tensors)(torch.rand(1, 3, 32, 32)).shape  # no head: the class token
+        torch.Size([1, 64])
     """
+    return read_timm(source, heads, mean, std).build(num_classes=num_classes).eval()
+
+
+def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], heads: int | None = None,
+              mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> Checkpoint:
+    """The checkpoint that :func:`from_timm` builds a model from."""
     tensors = _tensors(source)
     if isinstance(source, nn.Module):
         heads = heads or _module_heads(source)
@@ -67,8 +83,8 @@ def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
         _refuse_module(source)
     _refuse_variants(tensors)
     config = _config(tensors, heads)
-    tensors = _rename(tensors, tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD))
-    return Checkpoint("timm checkpoint", config, tensors).build(num_classes=num_classes).eval()
+    name = str(source) if isinstance(source, str | PathLike) else "timm checkpoint"
+    return Checkpoint(name, config, _rename(tensors, tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD)))
 
 
 def _tensors(source: object) -> dict[str, Tensor]:
