@@ -1,10 +1,13 @@
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
+from skimage.segmentation import slic
 from torch import Tensor
 
+from spit.features import FeatureExtractor
 from spit.partition import Hierarchy, Partition
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer
 
@@ -140,6 +143,49 @@ class TestPartition:
         assert joined.paint(torch.arange(10)).shape == (4, 2, 3)
         images = [torch.zeros(3, 4, 4), torch.zeros(3, 4, 4, dtype=torch.uint8)]
         assert isinstance(SuperpixelTokenizer(levels=1)(images).labels, Tensor)
+
+
+class TestFromLabels:
+    @pytest.mark.parametrize("shift", [-7, 0, 1, 2**40])
+    @pytest.mark.parametrize("array", [False, True])
+    def test_any_numbering_becomes_0_to_n(self, shift: int, array: bool) -> None:
+        maps = torch.tensor([[[5, 5, 9], [5, 2, 9]], [[3, 3, 3], [8, 8, 8]]]) + shift
+        part = Partition.from_labels(maps.numpy() if array else maps)
+        assert part.labels.tolist() == [[[1, 1, 2], [1, 0, 2]], [[0, 0, 0], [1, 1, 1]]]  # in the order of the labels
+        assert part.offsets.tolist() == [0, 3, 5]
+        assert (part.labels.dtype, part.offsets.dtype) == (torch.int32, torch.int64)
+        dataclasses.replace(part)  # which checks it
+
+    def test_one_map_and_lists_of_maps(self, mixed: Partition) -> None:
+        assert Partition.from_labels(LEFT).labels.tolist() == [LEFT.tolist()]
+        again = Partition.from_labels([LEFT.numpy().astype(np.uint16), RIGHT, TALL.long(), RIGHT.numpy()])
+        assert again.offsets.tolist() == mixed.offsets.tolist()
+        for got, expected in zip(again.labels, mixed.labels, strict=True):
+            assert torch.equal(got, expected)
+
+    def test_the_segments_of_scikit_image(self, photo: Callable[[str, int], Tensor]) -> None:
+        image = photo("astronaut", 48)
+        part = Partition.from_labels(slic(image.movedim(0, -1).numpy(), 20))
+        assert part.sizes().min() > 0
+        assert FeatureExtractor()(image, part).values.shape[0] == part.counts[0]
+
+    def test_the_input_is_not_modified(self) -> None:
+        maps = torch.tensor([[4, 7]])
+        Partition.from_labels(maps)
+        assert maps.tolist() == [[4, 7]]
+
+    @pytest.mark.parametrize(("labels", "error", "message"), [
+        (torch.zeros(2, 2), TypeError, "labels as a tensor of integers, got Tensor of torch.float32"),
+        ([np.zeros((2, 2))], TypeError, "label map as a tensor of integers, got ndarray of float64"),
+        ([[0, 1]], TypeError, "label map as a tensor of integers, got list"),
+        (torch.zeros(2, dtype=torch.int32), ValueError, r"labels with 2 or 3 dimensions, got shape \(2,\)"),
+        ([torch.zeros(1, 2, 2, dtype=torch.int32)], ValueError, "label map with 2 dimensions"),
+        ([], ValueError, r"at least one label map with pixels, got \[\]"),
+        (torch.zeros(1, 0, 3, dtype=torch.int32), ValueError, r"with pixels, got \[\(0, 3\)\]"),
+    ])
+    def test_what_is_no_label_map(self, labels: object, error: type[Exception], message: str) -> None:
+        with pytest.raises(error, match=message):
+            Partition.from_labels(labels)
 
 
 OPTIONS = [

@@ -1,6 +1,8 @@
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from spit.tokens import Tokens, cat_offsets, offsets_of
 
@@ -29,6 +31,17 @@ def test_hand_case() -> None:
 def test_repr_has_shapes_and_no_values() -> None:
     assert repr(make([2, 0, 1])) == "Tokens(3 images, values (3, 2) torch.float32)"
     assert repr(make([4], 7)) == "Tokens(1 image, values (4, 7) torch.float32)"
+
+
+@pytest.mark.parametrize(("values", "offsets", "error", "message"), [
+    (torch.zeros(3), torch.tensor([0, 3]), ValueError, r"values of shape \(ΣN, D\) .*, got \(3,\) and \(2,\)"),
+    (torch.zeros(3, 1), torch.tensor(3), ValueError, r"got \(3, 1\) and \(\)"),
+    (torch.zeros(3, 1), torch.tensor([0, 3]).int(), TypeError, "int64 offsets, got torch.int32; call"),
+    (torch.zeros(3, 1), torch.tensor([0, 3], device="meta"), ValueError, "on one device, got cpu and meta"),
+])
+def test_other_shapes_are_refused(values: Tensor, offsets: Tensor, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Tokens(values, offsets)
 
 
 def test_replace_keeps_the_offsets() -> None:
