@@ -45,7 +45,7 @@ def probabilities(model: SpitModel, path: Path, size: int) -> torch.Tensor:
 
 def test_a_saved_model(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     paths = [photo(tmp_path / f"{seed}.png", seed=seed) for seed in range(2)]
-    result = spit("classify", *paths, "--weights", folder, "--image-size", 32, "--top", 3, "--json")
+    result = spit("classify", *paths, "--model", folder, "--size", 32, "--top", 3, "--json")
     assert result.code == 0, result.err
     assert result.json["model"]["name"] == folder.name
     model = library.load_model(folder)
@@ -61,7 +61,7 @@ def test_a_saved_model(spit: Run, photo: Callable[..., Path], folder: Path, tmp_
 def test_another_tokenizer_on_the_same_weights(spit: Run, photo: Callable[..., Path], folder: Path,
                                                tmp_path: Path) -> None:
     path = photo(tmp_path / "a.png")
-    base = ("classify", path, "--weights", folder, "--image-size", 32, "--json")
+    base = ("classify", path, "--model", folder, "--size", 32, "--json")
     assert spit(*base, "--patch-size", 16).json["images"][0]["tokens"] == 4
     changed = spit(*base, "--tokenizer", "voronoi", "--cells", 9).json
     assert changed["images"][0]["tokens"] == 9
@@ -76,14 +76,14 @@ def test_a_vit_in_timms_names(suffix: str, spit: Run, photo: Callable[..., Path]
         torch.save(tensors, file)
     else:
         safetensors.torch.save_file(tensors, file)
-    [document] = spit("classify", path, "--weights", file, "--image-size", 64, "--json").json["images"]
+    [document] = spit("classify", path, "--model", file, "--size", 64, "--json").json["images"]
     expected = probabilities(library.from_timm(tensors), path, 64)
     assert [item["index"] for item in document["top"]] == expected.argsort(descending=True).tolist()
 
 
 def test_a_thousand_classes_are_named(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     safetensors.torch.save_file(vit_tensors(1000), tmp_path / "vit.safetensors")
-    result = spit("classify", photo(tmp_path / "a.png"), "--weights", tmp_path / "vit.safetensors", "--json")
+    result = spit("classify", photo(tmp_path / "a.png"), "--model", tmp_path / "vit.safetensors", "--json")
     [document] = result.json["images"]
     assert len(document["top"]) == 5
     names = library.data.classes.imagenet_classes()
@@ -92,15 +92,15 @@ def test_a_thousand_classes_are_named(spit: Run, photo: Callable[..., Path], tmp
 
 def test_another_size_than_the_models_own(spit: Run, photo: Callable[..., Path], save_tiny: Callable[..., Path],
                                           tmp_path: Path) -> None:
-    own = save_tiny(tokenizer="patch", tokenizer_options={"size": 8}, num_classes=2, image_size=32)
-    base = ("classify", photo(tmp_path / "a.png"), "--weights", own, "--json")
-    for arguments, size in (((), 32), (("--image-size", 48), 48)):
+    own = save_tiny(tokenizer="patch", tokenizer_options={"size": 8}, num_classes=2, eval_size=32)
+    base = ("classify", photo(tmp_path / "a.png"), "--model", own, "--json")
+    for arguments, size in (((), 32), (("--size", 48), 48)):
         document = spit(*base, *arguments).json
-        assert (document["model"]["image_size"], document["images"][0]["tokens"]) == (size, (size // 8) ** 2)
+        assert (document["model"]["size"], document["images"][0]["tokens"]) == (size, (size // 8) ** 2)
 
 
 def test_the_answer_in_words(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
-    result = spit("classify", photo(tmp_path / "a.png"), "--weights", folder, "--image-size", 32)
+    result = spit("classify", photo(tmp_path / "a.png"), "--model", folder, "--size", 32)
     assert result.code == 0
     assert "class " in result.out
     assert "%" in result.out
@@ -109,7 +109,7 @@ def test_the_answer_in_words(spit: Run, photo: Callable[..., Path], folder: Path
 def test_a_damaged_image_among_good_ones(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     photo(tmp_path / "in/a.png")
     (tmp_path / "in/bad.png").write_text("no image")
-    result = spit("classify", tmp_path / "in", "--weights", folder, "--image-size", 32, "--json")
+    result = spit("classify", tmp_path / "in", "--model", folder, "--size", 32, "--json")
     assert result.code == 2
     assert len(result.json["images"]) == len(result.json["failed"]) == 1
     assert result.err.endswith("1 of 2 images failed\n")
@@ -127,7 +127,7 @@ def test_bad_weights_are_one_line(spit: Run, photo: Callable[..., Path], folder:
         str(tmp_path / "nowhere" / "at" / "all"): "no folder",
     }
     for weights, told in refused.items():
-        assert told in spit("classify", path, "--weights", weights).error
+        assert told in spit("classify", path, "--model", weights).error
 
 
 def test_models_by_name(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
@@ -136,11 +136,10 @@ def test_models_by_name(spit: Run, photo: Callable[..., Path], folder: Path, tmp
     monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
     for arguments, told in (
         (["--model", "spit_tiny"], "did you mean spit_tiny_16"),
-        (["--model", "spit_small_16"], "no trained weights of spit_small_16 come with this version of spit; "
-                                       "give --weights"),
+        (["--model", "spit_small_16"], "no trained weights of spit_small_16 come with spit; give a folder"),
+        (["--model", "spit_tiny_16.best"], "unknown tag 'best' of spit_tiny_16"),
         ([], "no trained weights of spit_tiny_16"),
-        (["--model", "vit_tiny_16", "--weights", folder], "is no vit_tiny_16"),
-        (["--model", "vit_tiny_16", "--weights", "vit.pth"], "leave --model out"),
+        (["--model", folder, "--model", "vit.pth"], "expected one --model"),
     ):
         assert told in spit("classify", path, *arguments).error, arguments
 
@@ -150,5 +149,5 @@ def test_models_by_name(spit: Run, photo: Callable[..., Path], folder: Path, tmp
 def test_deit_sees_a_cat(spit: Run) -> None:
     skimage = pytest.importorskip("skimage")
     cat = Path(skimage.__file__).parent / "data" / "chelsea.png"
-    result = spit("classify", cat, "--weights", SHARED / "weights" / "deit_tiny_patch16_224.safetensors", "--json")
+    result = spit("classify", cat, "--model", SHARED / "weights" / "deit_tiny_patch16_224.safetensors", "--json")
     assert [item["name"] for item in result.json["images"][0]["top"][:3]] == ["Egyptian cat", "tabby", "tiger cat"]

@@ -4,29 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from PIL import Image
 
 import spit as library
-from spit.config import ModelConfig
-from spit.model import SpitModel
 
 Run = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_embedded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
 
 
 def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     path = photo(tmp_path / "a.png", 96, 64)
     result = spit("demo", "--image", path, "-o", tmp_path / "out")
     assert result.code == 0, result.err
-    assert "No trained checkpoint" in result.out
-    assert "--weights" in result.out
     assert result.out.splitlines()[1].split() == ["level", "regions"]
     assert result.out.splitlines()[6].endswith("ms to the last level, the median of 5 runs")
+    assert result.out.count("%") == 3
     assert str(tmp_path / "out/demo.png") in result.out.splitlines()[-1]
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["demo.png"]
     with Image.open(tmp_path / "out/demo.png") as picture:
@@ -35,24 +26,16 @@ def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> No
         assert picture.getpixel((0, 0)) == (255, 255, 255)
 
 
-def test_json_is_the_librarys_answer(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
-    path = photo(tmp_path / "a.png", 96, 64)
-    document = spit("demo", "--image", path, "-o", tmp_path / "out", "--json").json
+def test_json_is_the_librarys_answer(spit: Run, photo: Callable[..., Path], save_tiny: Callable[..., Path],
+                                     tmp_path: Path) -> None:
+    path, model = photo(tmp_path / "a.png", 96, 64), save_tiny(num_classes=7)
+    document = spit("demo", "--image", path, "-o", tmp_path / "out", "--model", model, "--json").json
     counts = library.SuperpixelTokenizer().hierarchy(library.load_image(path)).counts[1:, 0].tolist()
     assert [row["regions"] for row in document["levels"]] == counts
     assert document["milliseconds"] > 0
-    assert document["classes"] is None
+    assert [item["name"] for item in document["classes"]] == [
+        name for name, _ in library.load(model)(path).top(3)[0]]
     assert Path(document["picture"]).is_file()
-
-
-def test_with_weights_it_classifies(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    config = ModelConfig(resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2, num_classes=7)
-    library.save_model(SpitModel(config), tmp_path / "model")
-    result = spit("demo", "--image", photo(tmp_path / "a.png"), "-o", tmp_path, "--weights", tmp_path / "model")
-    assert result.code == 0, result.err
-    assert "class " in result.out
-    assert "No trained checkpoint" not in result.out
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 90), (1300, 3)])
@@ -63,7 +46,7 @@ def test_odd_shapes(size: tuple[int, int], spit: Run, photo: Callable[..., Path]
 def test_refusals_write_nothing(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     path, out = photo(tmp_path / "a.png"), tmp_path / "out"
     assert "nowhere.png" in spit("demo", "--image", tmp_path / "nowhere.png", "-o", out).error
-    assert "no file" in spit("demo", "--image", path, "-o", out, "--weights", "none.safetensors").error
+    assert "no file" in spit("demo", "--image", path, "-o", out, "--model", "none.safetensors").error
     assert "expected a folder" in spit("demo", "--image", path, "-o", path).error
     assert not out.exists()
 

@@ -34,7 +34,7 @@ def test_everything_about_an_image(spit: Run, photo: Callable[..., Path], folder
     own = library.load_model(folder).eval()
     square = central_square(library.load_image(path), 32)
     file = fit_prototypes(own, square[None]).save(tmp_path / "own.safetensors")
-    arguments = ("explain", path, "--weights", folder, "--image-size", 32, "--samples", 8, "-o", out)
+    arguments = ("explain", path, "--model", folder, "--size", 32, "--samples", 8, "-o", out)
     result = spit(*arguments, "--prototypes", file, "--top", 3, "--json")
     assert result.code == 0, result.err
     assert names(out) == ["cat.explain.json", "cat.explain.png", "cat.flow.npy", "cat.lime.npy", "cat.occlusion.png",
@@ -56,8 +56,8 @@ def test_targets_models_and_tokenizers(spit: Run, photo: Callable[..., Path], fo
                                        names: Callable[[Path], list[str]]) -> None:
     path, out = photo(tmp_path / "cat.png"), tmp_path / "out"
     other = library.save_model(library.load_model(folder), tmp_path / "other")
-    result = spit("explain", path, "--weights", folder, "--weights", other, "--tokenizer", "patch", "--patch-size", 8,
-                  "--method", "relevance", "--target", 4, "--image-size", 32, "-o", out, "--json")
+    result = spit("explain", path, "--model", folder, "--model", other, "--tokenizer", "patch", "--patch-size", 8,
+                  "--method", "relevance", "--target", 4, "--size", 32, "-o", out, "--json")
     assert [part["target"]["index"] for part in result.json["images"][0]["models"]] == [4, 4]
     assert [part["tokens"] for part in result.json["images"][0]["models"]] == [16, 16]
     assert "cat.model.relevance.npy" in names(out)
@@ -66,37 +66,37 @@ def test_targets_models_and_tokenizers(spit: Run, photo: Callable[..., Path], fo
 
 def test_the_models_own_names_and_size(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     model = library.load_model(folder)
-    model.config = model.config.replace(class_names=tuple("abcdefg"), image_size=32)
+    model.config = model.config.replace(class_names=tuple("abcdefg"), eval_size=32)
     own = library.save_model(model, tmp_path / "own")
-    base = ("explain", photo(tmp_path / "cat.png"), "--weights", own, "--method", "flow", "-o", tmp_path / "out")
+    base = ("explain", photo(tmp_path / "cat.png"), "--model", own, "--method", "flow", "-o", tmp_path / "out")
     [document] = spit(*base, "--target", "C", "--json").json["images"]
     assert (document["size"], document["models"][0]["target"]["index"]) == (32, 2)
     assert "from 0 to 6 or its name, got 'class 2'" in spit(*base, "--target", "class 2").error
-    model.config = model.config.replace(image_size=40)
+    model.config = model.config.replace(eval_size=40)
     other = library.save_model(model, tmp_path / "other")
-    assert "got own 32, other 40; give --image-size" in spit(*base, "--weights", other).error
+    assert "got own 32, other 40; give --size" in spit(*base, "--model", other).error
 
 
 def test_in_words_and_in_folders(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     photo(tmp_path / "in/a.png")
     photo(tmp_path / "in/below/b.png", seed=1)
     (tmp_path / "in/bad.png").write_text("no image")
-    result = spit("explain", tmp_path / "in", "--weights", folder, "--method", "flow", "--image-size", 32, "-o",
+    result = spit("explain", tmp_path / "in", "--model", folder, "--method", "flow", "--size", 32, "-o",
                   tmp_path / "out")
     assert result.code == 2
     assert "tokens): flow is the same for any class\n" in result.out
-    assert "explained is" not in result.out
+    assert "explains" not in result.out
     assert "1 of 3 images failed" in result.err
     assert (tmp_path / "out/below/b.explain.png").is_file()
 
 
 def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[..., Path], folder: Path,
                                                  tmp_path: Path) -> None:
-    base = ("explain", photo(tmp_path / "cat.png"), "--weights", folder, "--image-size", 32, "--samples", 8, "-o",
+    base = ("explain", photo(tmp_path / "cat.png"), "--model", folder, "--size", 32, "--samples", 8, "-o",
             tmp_path / "out")
     result = spit(*base)
     assert (result.code, result.err) == (0, "")
-    assert "explained is class " in result.out
+    assert "explains class " in result.out
     [line] = [line for line in result.out.splitlines() if "left out" in line]
     assert line.startswith("model: prototype is left out; no prototypes")
     assert "spit.attribution.fit_prototypes" in line
@@ -111,7 +111,7 @@ def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path,
     monkeypatch.setattr("spit.cli.console.PATIENCE", 0)
     for name in "ab":
         photo(tmp_path / f"in/{name}.png")
-    result = spit("explain", tmp_path / "in", "--weights", folder, "--image-size", 32, "--samples", 40, "-o",
+    result = spit("explain", tmp_path / "in", "--model", folder, "--size", 32, "--samples", 40, "-o",
                   tmp_path / "out")
     steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 of 40 masks", "lime, 40 of 40 masks",
              "occlusions and pictures")
@@ -122,7 +122,7 @@ def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Pa
                                monkeypatch: pytest.MonkeyPatch) -> None:
     path = photo(tmp_path / "cat.png")
     monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
-    base = ("explain", path, "--weights", folder, "-o", tmp_path / "out")
+    base = ("explain", path, "--model", folder, "-o", tmp_path / "out")
     for arguments, told in (
         (("--method", "flwo"), "did you mean 'flow'"),
         (("--method", "gradcam"), "lime, random, relevance, got 'gradcam'\n"),
@@ -130,7 +130,7 @@ def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Pa
         (("--target", "clas 3"), "did you mean 'class 3'"),
         (("--target", "class"), "did you mean 'class 0' or 'class 1' or"),
         (("--method", "flow", "--method", "prototype"), "give them with --prototypes FILE"),
-        (("--weights", folder), "expected each model once, got one twice"),
+        (("--model", folder), "expected each --model once, got one twice"),
         (("--tokenizer", "cubes"), "cubes"),
     ):
         assert told in spit(*base, *arguments).error, arguments
@@ -143,7 +143,7 @@ def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Pa
 def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
     skimage = pytest.importorskip("skimage")
     cat = Path(skimage.__file__).parent / "data" / "chelsea.png"
-    base = ("explain", cat, "--weights", SHARED / "weights" / "deit_tiny_patch16_224.safetensors", "--method", "flow",
+    base = ("explain", cat, "--model", SHARED / "weights" / "deit_tiny_patch16_224.safetensors", "--method", "flow",
             "-o", tmp_path)
     [part] = spit(*base, "--target", "Tabby", "--json").json["images"][0]["models"]
     assert part["target"]["index"] == 281

@@ -1,77 +1,136 @@
+"""Options declared once: groups, tokenizers, and what typer makes of them."""
+
 import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import torch
+import typer
 
-from spit.cli.options import TokenizerOptions, choose_device, command
+import spit
+from spit.cli.app import app
+from spit.cli.options import Models, Running, TokenizerChoice, command, tokenizer_choice
+from spit.config import ModelConfig
+from spit.options import Options, option
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, VoronoiTokenizer
+
+Choice = tokenizer_choice()
 
 
 def test_the_default_is_the_librarys() -> None:
-    assert TokenizerOptions().build() == SuperpixelTokenizer()
-    assert TokenizerOptions(tokenizer="patch").build() == PatchTokenizer()
-    assert TokenizerOptions(tokenizer="voronoi").build() == VoronoiTokenizer()
-    assert not TokenizerOptions().anything
+    assert Choice().build() == SuperpixelTokenizer()
+    assert Choice(tokenizer="patch").build() == PatchTokenizer()
+    assert Choice(tokenizer="voronoi").build() == VoronoiTokenizer()
+    assert not Choice().given
 
 
 def test_every_option_arrives() -> None:
-    options = TokenizerOptions(levels=3, compactness=0.1, merge_threshold=0.2, max_tokens=50, features="published",
-                               similarity="euclidean", self_loop="none")
-    expected = SuperpixelTokenizer(levels=3, compactness=0.1, merge_threshold=0.2, max_tokens=50,
-                                   features="published", similarity="euclidean", self_loop="none")
-    assert options.build() == expected
-    assert TokenizerOptions(tokenizer="patch", patch_size=8).build() == PatchTokenizer(8)
-    assert TokenizerOptions(tokenizer="voronoi", cells=9, seed=4).build() == VoronoiTokenizer(9, seed=4)
+    options: dict[str, Any] = {"levels": 3, "compactness": 0.1, "merge_threshold": 0.2, "max_tokens": 50, "refine": 1,
+                               "features": "published", "similarity": "euclidean", "self_loop": "none"}
+    assert Choice(**options).build() == SuperpixelTokenizer(**options)
+    assert Choice(tokenizer="patch", patch_size=8).build() == PatchTokenizer(8)
+    assert Choice(tokenizer="voronoi", cells=9, seed=4).build() == VoronoiTokenizer(9, seed=4)
 
 
 def test_zero_is_an_option_like_any_other() -> None:
     with pytest.raises(ValueError, match="levels of at least 1"):
-        TokenizerOptions(levels=0).build()
+        Choice(levels=0).build()
 
 
-def test_a_models_own_options_stand_unless_told() -> None:
-    base = {"size": 8}
-    assert TokenizerOptions().build("patch", base) == PatchTokenizer(8)
-    assert TokenizerOptions(patch_size=4).build("patch", base) == PatchTokenizer(4)
-    assert TokenizerOptions(tokenizer="superpixel").build("patch", base) == SuperpixelTokenizer()
+def test_a_models_own_options_are_the_defaults() -> None:
+    config = ModelConfig(tokenizer="patch", tokenizer_options={"size": 8})
+    assert Choice().build(config) == PatchTokenizer(8)
+    assert Choice(patch_size=4).build(config) == PatchTokenizer(4)
+    assert Choice(tokenizer="superpixel").build(config) == SuperpixelTokenizer()
 
 
 @pytest.mark.parametrize(("options", "told"), [
-    (TokenizerOptions(patch_size=8), "--patch-size belongs to --tokenizer patch, not to superpixel"),
-    (TokenizerOptions(tokenizer="patch", levels=2), "--levels belongs to --tokenizer superpixel, not to patch"),
-    (TokenizerOptions(tokenizer="patch", seed=0), "--seed belongs to --tokenizer voronoi, not to patch"),
-    (TokenizerOptions(tokenizer="pach"), "did you mean 'patch'"),
-    (TokenizerOptions(compactness=2), "compactness in"),
+    ({"patch_size": 8}, "--patch-size belongs to --tokenizer patch, not to superpixel"),
+    ({"tokenizer": "patch", "levels": 2}, "--levels belongs to --tokenizer superpixel, not to patch"),
+    ({"tokenizer": "patch", "seed": 0}, "--seed belongs to --tokenizer voronoi, not to patch"),
+    ({"tokenizer": "pach"}, "did you mean 'patch'"),
+    ({"compactness": 2.0}, "compactness of at most 1"),
 ])
-def test_refusals(options: TokenizerOptions, told: str) -> None:
+def test_refusals(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        options.build()
+        Choice(**options).build()
+
+
+def test_a_registered_tokenizer_has_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Strips(spit.Tokenizer):
+        strips: int = option(3, "Number of strips", least=1)
+
+        def partition(self, block: Any) -> spit.Partition:
+            raise NotImplementedError
+
+    monkeypatch.setattr(spit.parts.TOKENIZERS, "_classes", dict(spit.parts.TOKENIZERS))
+    spit.register_tokenizer("strips", Strips)
+    assert tokenizer_choice()(tokenizer="strips", strips=5).build() == Strips(5)
 
 
 def test_groups_become_options_of_their_own() -> None:
     seen: list[Any] = []
 
-    def verb(tokenizer: TokenizerOptions, count: int = 1) -> None:
-        seen.append((tokenizer, count))
+    @dataclass(frozen=True)
+    class Counting(Options):
+        count: int = option(1, "How many", least=1)
+
+    def verb(tokenizer: TokenizerChoice, counting: Counting) -> None:
+        seen.append((tokenizer, counting))
 
     run = command(verb)
     parameters = inspect.signature(run).parameters
     assert "tokenizer" in parameters, "the group's own field of that name"
     assert {"levels", "seed", "count"} <= set(parameters)
-    run(**{name: None for name in parameters if name != "count"} | {"levels": 2, "count": 3})
-    assert seen == [(TokenizerOptions(levels=2), 3)]
+    run(**{name: None for name in parameters} | {"levels": 2, "count": 3})
+    assert (seen[0][0].given, seen[0][1]) == ({"levels": 2}, Counting(3))
+
+
+def test_several_models_where_one_is_expected() -> None:
+    with pytest.raises(ValueError, match="expected one --model, got a, b"):
+        Models(model=("a", "b")).load_one("cpu")
+    with pytest.raises(ValueError, match="each --model once"):
+        Models(model=("a,a",)).load("cpu")
 
 
 def test_devices() -> None:
-    assert choose_device("cpu") == choose_device("auto") == "cpu"
+    assert Running("cpu").place == "cpu"
     with pytest.raises(ValueError, match="cpu, cuda or auto"):
-        choose_device("tpu")
+        _ = Running("tpu").place
 
 
-def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert (choose_device("cuda:0"), choose_device("auto")) == ("cuda:0", "cuda")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="no CUDA device"):
-        choose_device("cuda:0")
+def verbs() -> Iterator[tuple[str, Any]]:
+    """Every command with its name, those of ``spit evaluate`` too."""
+    group = typer.main.get_command(app)
+    for name, verb in group.commands.items():  # type: ignore[attr-defined]
+        for below, other in getattr(verb, "commands", {"": verb}).items():
+            yield f"{name} {below}".strip(), other
+
+
+def test_one_word_has_one_meaning() -> None:
+    """The same flag has the same type and the same help in every verb; only defaults may differ."""
+    meanings: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for name, verb in verbs():
+        for parameter in verb.params:
+            for flag in parameter.opts:
+                if flag.startswith("--") and flag != "--help":
+                    said = (str(parameter.type), (parameter.help or "").partition("(default")[0])
+                    meanings.setdefault(flag, {}).setdefault(said, []).append(name)
+    double = {flag: found for flag, found in meanings.items() if len(found) > 1}
+    assert not double
+
+
+def test_every_verb_takes_device_and_json() -> None:
+    for name, verb in verbs():
+        flags = {flag: parameter.default for parameter in verb.params for flag in parameter.opts}
+        assert "--json" in flags, name
+        if name != "evaluate superpixels":  # its methods run on the CPU
+            assert flags["--device"] == "auto", name
+
+
+def test_help_says_default() -> None:
+    for name, verb in verbs():
+        for parameter in verb.params:
+            assert "unless" not in (getattr(parameter, "help", "") or ""), (name, parameter.name)

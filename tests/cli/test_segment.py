@@ -1,6 +1,7 @@
 """``spit segment``: files, going on, refusals."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def model(save_tiny: Callable[..., Path]) -> Path:
 def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
                names: Callable[[Path], list[str]]) -> None:
     path = photo(tmp_path / "a.png")
-    result = spit("segment", path, "-o", tmp_path / "out", "--weights", model, "--json")
+    result = spit("segment", path, "-o", tmp_path / "out", "--model", model, "--json")
     assert result.code == 0, result.err
     kinds = ("cutout.png", "mask-overlay.png", "mask.png", "saliency.png", "segment.json")
     assert names(tmp_path / "out") == [f"a.{kind}" for kind in kinds]
@@ -32,8 +33,8 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
     found = library.segment(library.load_model(model), image)
     mask = found.mask[0].numpy()
     assert document["foreground"] == pytest.approx(mask.mean(), abs=1e-6)
-    assert (document["model"], document["cut"]["foreground"]) == (model.name, "border")
-    assert document["cut"]["tau"] == float(found.tau[0])  # the image's own, which is nowhere else to be read
+    assert (document["model"], document["settings"]["cut"]["foreground"]) == (model.name, "border")
+    assert document["tau"] == float(found.tau[0])  # the image's own
     assert np.array_equal(np.array(Image.open(tmp_path / "out/a.mask.png")) == 255, mask)
     cutout = np.array(Image.open(tmp_path / "out/a.cutout.png"))
     assert np.array_equal(cutout[:, :, 3] == 255, mask)
@@ -48,7 +49,7 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
                           names: Callable[[Path], list[str]]) -> None:
     for index in range(2):
         photo(tmp_path / "in" / "deep" / f"{index}.png", seed=index)
-    base = ("segment", tmp_path / "in", "-o", tmp_path / "out", "--weights", model)
+    base = ("segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model)
     first = spit(*base, "--json")
     assert len(names(tmp_path / "out" / "deep")) == 10
     for file in ("0.mask.png", "1.mask.png"):
@@ -60,10 +61,10 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() == b"mine"
     assert (tmp_path / "out/deep/1.mask.png").read_bytes() != b"mine"
     assert "2 of 2 were done earlier" in spit(*base).out
-    assert {item["cut"]["tau"] for item in spit(*base, "--tau", 0.5, "--json").json["images"]} == {0.5}  # all anew
+    assert {item["tau"] for item in spit(*base, "--tau", 0.5, "--json").json["images"]} == {0.5}  # all anew
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() != b"mine"
     assert "foreground" in spit(*base, "--again", "--foreground", "largest", "--cut-on", "keys", "--size", 24,
-                                "--filter", "guided", "--levels", 3, "--scales", 2).out
+                                "--levels", 3, "--scales", 2).out
 
 
 def test_a_folder_beside_its_photos(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
@@ -71,13 +72,13 @@ def test_a_folder_beside_its_photos(spit: Run, photo: Callable[..., Path], model
     photo(tmp_path / "in/a.png")
     photo(tmp_path / "in/deep/b.png", seed=1)
     base = (tmp_path / "in", "-o", tmp_path / "in", "--json")
-    for verb in (["segment", "--weights", model], ["tokenize"]) * 2:
+    for verb in (["segment", "--model", model], ["tokenize"]) * 2:
         assert [Path(item["image"]).name for item in spit(*verb, *base).json["images"]] == ["a.png", "b.png"]
 
 
 def test_nothing_to_cut(spit: Run, model: Path, tmp_path: Path) -> None:
     Image.new("RGB", (9, 9), "red").save(tmp_path / "flat.png")
-    assert "1 image had nothing to cut" in spit("segment", tmp_path / "flat.png", "-o", tmp_path / "out", "--weights",
+    assert "1 image without a foreground" in spit("segment", tmp_path / "flat.png", "-o", tmp_path / "out", "--model",
                                                 model).out
 
 
@@ -86,32 +87,31 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spit.segmentation.saliency.segment_with", interrupt)
-    result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--weights", model)
+    monkeypatch.setattr("spit.cli.segment.segment_prediction", interrupt)
+    result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--model", model)
     assert (result.code, result.err) == (
-        130, "spit: stopped; the same command goes on with the images that are left\n")
+        130, "spit: stopped; the same command continues with the remaining images\n")
 
 
 @pytest.mark.parametrize(("options", "told"), [
-    (["--tau", 2], "from -1 to 1"),
-    (["--cut-on", "values"], "--cut-on among tokens, keys"),
+    (["--tau", 2], "expected tau of at most 1, got 2"),
+    (["--cut-on", "values"], "cut_on to be one of tokens, keys"),
     (["--foreground", "center"], "border, class_token, largest"),
     (["--layer", 7], "from -1 to 0, got 7"),
-    (["--filter", "crf"], "--filter among guided"),
     (["--device", "gpu"], "cpu, cuda or auto"),
     (["--patch-size", 8], "belongs to --tokenizer patch"),
 ])
 def test_refusals_write_nothing(options: list[object], told: str, spit: Run, photo: Callable[..., Path], model: Path,
                                 tmp_path: Path) -> None:
     path = photo(tmp_path / "a.png")
-    assert told in spit("segment", path, "-o", tmp_path / "out", "--weights", model, *options).error
+    assert told in spit("segment", path, "-o", tmp_path / "out", "--model", model, *options).error
     assert not (tmp_path / "out").exists()
 
 
 def test_a_bad_image_among_others(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
     photo(tmp_path / "in" / "a.png")
     (tmp_path / "in" / "b.png").write_text("no image")
-    result = spit("segment", tmp_path / "in", "-o", tmp_path / "out", "--weights", model, "--json")
+    result = spit("segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model, "--json")
     assert (result.code, len(result.json["images"]), len(result.json["failed"])) == (2, 1, 1)
 
 
@@ -120,7 +120,7 @@ def test_beside_what_tokenize_wrote(spit: Run, photo: Callable[..., Path], model
     path = photo(tmp_path / "a.png")
     assert spit("tokenize", path, "-o", tmp_path / "out").code == 0
     before = {name: (tmp_path / "out" / name).read_bytes() for name in names(tmp_path / "out")}
-    result = spit("segment", path, "-o", tmp_path / "out", "--weights", model)
+    result = spit("segment", path, "-o", tmp_path / "out", "--model", model)
     assert (result.code, result.err) == (0, "")
     assert len(names(tmp_path / "out")) == len(before) + 5
     assert {name: (tmp_path / "out" / name).read_bytes() for name in before} == before
@@ -130,9 +130,21 @@ def test_beside_what_tokenize_wrote(spit: Run, photo: Callable[..., Path], model
 def test_another_photo_of_the_same_name(other: str, spit: Run, photo: Callable[..., Path], model: Path,
                                         tmp_path: Path) -> None:
     first, second = photo(tmp_path / "a/cat.png"), photo(tmp_path / other, seed=1)
-    base = ("-o", tmp_path / "out", "--weights", model)
+    base = ("-o", tmp_path / "out", "--model", model)
     assert [spit("segment", first, *base).err for _ in range(2)] == ["", ""]
-    assert f"were of {first}, and are now of {second}" in spit("segment", second, *base).err
+    assert f"replaced those of {first}" in spit("segment", second, *base).err
+
+
+def test_finished_work_is_keyed_by_content(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    """The same bytes under a new modification time are done; other bytes under the same name are not."""
+    path = photo(tmp_path / "a.png")
+    base = ("segment", path, "-o", tmp_path / "out", "--model", model, "--json")
+    assert spit(*base).json["done_earlier"] == []
+    os.utime(path, (1, 1))
+    assert spit(*base).json["done_earlier"] == [str(path)]
+    photo(path, seed=5)
+    os.utime(path, (1, 1))
+    assert spit(*base).json["done_earlier"] == []
 
 
 def test_help(spit: Run) -> None:
