@@ -122,11 +122,10 @@ def check(options: Any) -> None:
 @cache
 def declared(kind: type) -> list[tuple[Field[Any], Any, Spec]]:
     """The options of a dataclass: field, type and what :func:`option` said."""
-    hints = types_of(kind)
     found = []
     for item in fields(kind):
         if "option" in item.metadata:
-            spec, hint = item.metadata["option"], hints[item.name]
+            spec, hint = item.metadata["option"], types_of(kind)[item.name]
             words = get_args(hint) if get_origin(hint) is Literal else ()
             found.append((item, hint, replace(spec, choices=words) if words else spec))
     return found

@@ -1,0 +1,130 @@
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spit.options import Options, check_choice, declared, documented, option, refuse_unknown, same, type_name
+
+
+@documented
+@dataclass(frozen=True)
+class Inner(Options):
+    """Inner options.
+
+    Example:
+        >>> Inner()
+    """
+
+    rate: float = option(0.5, "Share of something.", least=0, below=1)
+    steps: int | None = option(None, "How many (default: all)", least=1)
+
+
+@dataclass(frozen=True)
+class Outer(Options):
+    kind: Literal["round", "square"] = option("round", "Shape")
+    names: tuple[str, ...] = option((), "Names", choices=("a", "b"))
+    pair: tuple[float, float] = option((0.1, 0.9), "Two numbers", above=0, most=1)
+    count: int = option(3, "Count", least=1)
+    flag: bool = option(False, "Flag")
+    extra: Mapping[str, Any] = option(dict, "Anything")
+    inner: Inner = option(Inner, "Nested")
+    plain: object = None
+
+
+@pytest.mark.parametrize(("values", "error", "message"), [
+    ({"count": 0}, ValueError, "expected count of at least 1, got 0"),
+    ({"count": 2.0}, TypeError, "expected count of type int, got 2.0"),
+    ({"count": True}, TypeError, "expected count of type int, got True"),
+    ({"flag": 1}, TypeError, "expected flag of type bool, got 1"),
+    ({"kind": "oval"}, ValueError, "expected kind to be one of round, square, got 'oval'"),
+    ({"kind": "squar"}, ValueError, "did you mean 'square'"),
+    ({"kind": 3}, TypeError, "expected kind of type 'round' or 'square', got 3"),
+    ({"names": ("a", "c")}, ValueError, "expected names to be one of a, b, got 'c'"),
+    ({"names": ["a"]}, TypeError, "expected names of type tuple of str"),
+    ({"pair": (0.5, 0.0)}, ValueError, "expected pair above 0, got 0.0"),
+    ({"pair": (0.5, 1.5)}, ValueError, "expected pair of at most 1, got 1.5"),
+    ({"pair": (0.5, nan)}, ValueError, "got nan"),
+    ({"pair": (0.5,)}, TypeError, "expected pair of type tuple of 2 float"),
+    ({"extra": []}, TypeError, "expected extra of type Mapping"),
+    ({"inner": {}}, TypeError, "expected inner of type Inner"),
+])
+def test_values_are_checked(values, error, message):
+    with pytest.raises(error, match=message):
+        Outer(**values)
+
+
+def test_values_in_range_are_kept_as_they_are():
+    assert Outer(count=1, pair=(1, 0.5), names=("b", "a"), plain={1}).pair == (1, 0.5)
+    assert Inner(steps=None, rate=0).steps is None
+    with pytest.raises(ValueError, match="rate below 1, got inf"):
+        Inner(rate=inf)
+
+
+@given(st.builds(Outer, names=st.lists(st.sampled_from("ab")).map(tuple), count=st.integers(1), flag=st.booleans(),
+                 pair=st.tuples(*[st.floats(0.01, 1)] * 2), extra=st.dictionaries(st.text(), st.integers()),
+                 inner=st.builds(Inner, rate=st.floats(0, 0.99), steps=st.none() | st.integers(1))))
+def test_round_trip_through_json(options):
+    assert Outer.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+
+
+def test_what_toml_writes():
+    options = Outer.from_dict({"names": "a", "pair": [1, 0.5], "inner": {"steps": "none"}})
+    assert (options.names, options.pair, options.inner.steps) == (("a",), (1.0, 0.5), None)
+    assert isinstance(options.pair[0], float)
+    assert Outer.from_dict({"inner": {"rate": 0.1}}).inner == Inner(rate=0.1)
+
+
+@pytest.mark.parametrize(("values", "error", "message"), [
+    ({"cuont": 3}, ValueError, "unknown option 'cuont'; the nearest known one is 'count'"),
+    ({"inner": {"rat": 3}}, ValueError, r"\[inner\] unknown option 'rat'; the nearest known one is 'rate'"),
+    ({"inner": {"rate": 3}}, ValueError, r"\[inner\] expected rate below 1, got 3"),
+    ({"inner": 3}, TypeError, r"expected a table \[inner\], got 3"),
+])
+def test_tables_are_checked(values, error, message):
+    with pytest.raises(error, match=message):
+        Outer.from_dict(values)
+
+
+def test_replace():
+    assert Outer().replace(count=5).count == 5
+    with pytest.raises(ValueError, match="unknown option 'cont'"):
+        Outer().replace(cont=5)
+    with pytest.raises(ValueError, match="count of at least 1"):
+        Outer().replace(count=0)
+
+
+def test_docstring_lists_the_options_before_the_example():
+    assert Inner.__doc__ == """Inner options.
+
+    Args:
+        rate: Share of something (default: 0.5).
+        steps: How many (default: all).
+
+    Example:
+        >>> Inner()
+    """
+
+
+def test_an_option_of_another_dataclass_has_its_help_and_range_and_its_own_default():
+    @dataclass(frozen=True)
+    class Borrowed(Options):
+        rate: float = same(Inner, "rate", 0.25)
+
+    assert Borrowed().rate == 0.25
+    [(_, _, spec)] = declared(Borrowed)
+    assert spec.help == "Share of something."
+    with pytest.raises(ValueError, match="rate below 1"):
+        Borrowed(rate=2.0)
+
+
+def test_choices_and_names():
+    with pytest.raises(ValueError, match=r"^expected size to be one of big, small, got 'x'; ask$"):
+        check_choice("size", "x", ("big", "small"), hint="ask")
+    with pytest.raises(ValueError, match=r"^unknown key 'x'$"):
+        refuse_unknown(["x"], [], "key")
+    assert type_name(int | None) == "int or None"
