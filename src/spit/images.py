@@ -1,8 +1,7 @@
-"""What every arrow accepts as images, checked once.
+"""The images that every arrow accepts, checked once.
 
-A user gives one batch tensor or a list of images of different sizes. Inside, both are a list of
-*blocks*: runs of neighbouring images of one size, each a ``(B, C, H, W)`` tensor. Nothing here
-writes to its input.
+A user gives one batch tensor or a list of images of different sizes. Internally both are *blocks*: consecutive
+images of one size, each block a ``(B, C, H, W)`` tensor. Inputs are never modified.
 """
 
 from collections.abc import Sequence
@@ -15,22 +14,22 @@ from torch import Tensor
 
 Images = Tensor | Sequence[Tensor]
 
-ROUNDING = 1e-4  # how far beyond [0, 1] a float image may stray: resizing leaves 1 + 2.4e-7, never an overshoot
+ROUNDING = 1e-4  # tolerance around [0, 1] for float images: resizing can leave 1 + 2.4e-7
 
 
 class ImageBlocks(tuple[Tensor, ...]):
-    """Images that :func:`image_blocks` has checked; it takes them again as they are."""
+    """Images that :func:`image_blocks` has checked; given again, they pass unchecked."""
 
 
 def image_blocks(images: Images) -> ImageBlocks:
-    """Split images into blocks of one size, in order, without copying pixels twice.
+    """Check images and split them into blocks of one size, in order.
 
     Args:
-        images: ``(B, C, H, W)``, one ``(C, H, W)``, or a sequence of ``(C, H, W)``; uint8, or
-            floats in [0, 1]. What leaves [0, 1] by rounding alone is accepted, and stays as it is.
+        images: ``(B, C, H, W)``, one ``(C, H, W)``, or a sequence of ``(C, H, W)``; uint8, or floats in [0, 1]
+            up to rounding.
 
-    Shape:
-        Each block is ``(b, C, H, W)``; the b add up to the number of images.
+    Returns:
+        Blocks ``(b, C, H, W)``, where the b add up to the number of images.
 
     Raises:
         TypeError: not tensors, or a dtype that is neither uint8 nor floating.
@@ -61,9 +60,7 @@ def image_blocks(images: Images) -> ImageBlocks:
 
 
 def quantize(block: Tensor) -> Tensor:
-    """The image in 8 bits, as every tokenizer sees it: uint8 as it is, floats rounded to k/255.
-
-    What lies beyond [0, 1] becomes 0 or 255; it never wraps round.
+    """The image in 8 bits, as tokenizers see it: uint8 unchanged, floats times 255, rounded and clamped.
 
     Shape:
         ``(B, C, H, W)`` to ``(B, C, H, W)`` uint8.
@@ -91,7 +88,7 @@ def _check(block: Tensor) -> None:
         return
     if not block.is_floating_point():
         raise TypeError(f"expected uint8 or floating images, got {block.dtype}; convert with .to(torch.uint8)")
-    if block.is_meta:  # no pixels to look at; the kernels refuse the device by name
+    if block.is_meta:  # it has no pixels; the kernels refuse the device by name
         return
     low, high = (bound.item() for bound in torch.aminmax(block.detach()))
     stray = max(ROUNDING, torch.finfo(block.dtype).eps)
@@ -101,7 +98,7 @@ def _check(block: Tensor) -> None:
 
 
 def _way_back(low: float, high: float) -> str:
-    """What most likely happened to an image of these extremes, and how to undo it."""
+    """How to repair an image with these extremes, by what most likely happened to it."""
     if not (isfinite(low) and isfinite(high)):
         return "look for NaN or infinity where the images are made"
     if low >= -0.25 and high <= 1.25:
@@ -116,7 +113,7 @@ def _way_back(low: float, high: float) -> str:
 
 
 def _conversion(images: object) -> str:
-    """How to make a tensor of what is none."""
+    """How to convert an image of another type to a tensor."""
     if isinstance(images, np.ndarray):
         shape = images.shape
         if len(shape) == 2:

@@ -211,13 +211,6 @@ class TestPositionHistogram:
         histogram = backend.position_histogram(labels, torch.tensor([0, 1]), bins, sigma)
         np.testing.assert_allclose(histogram[0].numpy(), np.outer(mean, mean).flatten(), rtol=1e-6)
 
-    def test_a_label_without_a_row_is_refused(self) -> None:
-        labels = torch.tensor([[[0, 1, 2]]]).int()
-        with pytest.raises(ValueError, match="labels from 0"):
-            cpu.position_histogram(labels, torch.tensor([0, 2]), 4, 0.1)
-        with pytest.raises(ValueError, match="labels from 0"):
-            cpu.position_histogram(labels - 1, torch.tensor([0, 3]), 4, 0.1)
-
 
 class TestGradientHistogram:
     @BACKENDS
@@ -266,12 +259,6 @@ class TestGradientHistogram:
         gradients[:, 0], gradients[:, 1] = 0.125, -0.375
         histogram = backend.gradient_histogram(gradients, labels, torch.tensor([0, 1]), bins, sigma)
         np.testing.assert_allclose(histogram[0], dense_histogram([0.125], [-0.375], bins, sigma), rtol=0, atol=1e-7)
-
-    def test_a_label_without_a_row_is_refused(self) -> None:
-        labels = torch.tensor([[[0, 1, 2]]]).int()
-        for sigma in (0.0, 0.1):
-            with pytest.raises(ValueError, match="labels from 0"):
-                cpu.gradient_histogram(torch.zeros(1, 2, 1, 3), labels, torch.tensor([0, 2]), 4, sigma)
 
 
 class TestScharr:

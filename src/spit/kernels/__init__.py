@@ -84,7 +84,7 @@ def _load(name: str) -> ModuleType:
 
 
 def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
-    """The operation that ``definition`` defines, on the backend of its first argument."""
+    """Dispatch an operation to the backend of its first argument."""
 
     @wraps(definition)
     def operation(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""The numbers that steer superpixel contraction (§2.2, App. B), the same for every backend."""
+"""The constants and settings of superpixel contraction (§2.2, App. B), shared by all backends."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -6,11 +6,11 @@ from typing import Final, Literal, get_args
 from torch import Tensor
 
 SCALE = 2048
-"""Superpixel features are integers: ±SCALE stands for ±1."""
+"""Superpixel features are integers; ±SCALE stands for ±1."""
 
 FRACTION = 12
-"""Bits of fraction in what features are multiplied by."""
-HALF = 2 ** (FRACTION - 1)  # rounds
+"""Fraction bits of the fixed-point factors that features are multiplied by."""
+HALF = 2 ** (FRACTION - 1)  # added before a shift, to round
 
 Similarity = Literal["cosine", "euclidean", "variance"]
 COSINE: Final = 0
@@ -18,7 +18,7 @@ EUCLIDEAN: Final = 1
 VARIANCE: Final = 2
 
 Levels = list[tuple[Tensor, Tensor]]
-"""For each level: the parents of all regions, packed, and the count of regions of each image above."""
+"""For each level, the packed parents of all regions and the number of regions of each image in the level above."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Rules:
 
     Attributes:
         levels: T, how many times every region joins its best neighbour.
-        similarity: ``sim`` between mean features: the cosine, minus the Euclidean distance, or minus
-            what the squared error grows by when the two regions become one (Ward, 1963).
-        loop_mean: a region's self-loop compares its size with this many mean sizes.
-        loop_clip: bound on the self-loop's weight; None is no self-loops, inf no bound.
+        similarity: ``sim`` of mean features: the cosine, minus the Euclidean distance, or minus the growth
+            of the squared error when the two regions join (Ward, 1963).
+        loop_mean: a self-loop compares the size of its region with this many mean sizes.
+        loop_clip: bound on the weight of a self-loop; inf is no bound, None is no self-loops.
         compactness: λ of the regularised weight.
-        merge_threshold: after the last level, neighbours closer than this are joined (App. B).
+        merge_threshold: after the last level, join neighbours closer than this (App. B).
         max_tokens: upper bound on the regions of an image.
     """
 
@@ -46,15 +46,15 @@ class Rules:
 
     @property
     def kind(self) -> int:
-        """The similarity as the number that compiled kernels take."""
+        """The similarity as the number that kernels take."""
         return get_args(Similarity).index(self.similarity)
 
 
 ROUND = 8
-"""On the way to a bound, a round takes at most one region in so many away, by the best pairs, and then weighs
-all anew. At once it would be a millisecond faster and 0.025 of R² worse (docs/superpixels.md)."""
+"""A round towards ``max_tokens`` removes at most one region in ROUND, by the best pairs, before all are weighed
+again. A single round would be a millisecond faster and 0.025 of R² worse (docs/superpixels.md)."""
 
 
 def round_target(count: int, bound: int) -> int:
-    """How many regions one round on the way to ``bound`` leaves."""
+    """How many regions one round towards ``bound`` leaves."""
     return max(bound, count - max(count // ROUND, 1))

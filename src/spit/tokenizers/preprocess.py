@@ -1,7 +1,7 @@
-"""The features superpixels are made from (App. B): contrast, then anisotropic diffusion.
+"""The features that superpixels are made from (App. B): contrast, then anisotropic diffusion.
 
-They are integers, ±SCALE for ±1, made from 8-bit pixels by tables and integer arithmetic, so that
-every device computes the same ones. φ uses the contrast too, but never the diffusion.
+They are integers, ±SCALE for ±1, computed from 8-bit pixels by tables and integer arithmetic, so that all
+devices get the same values. φ uses the same contrast, but no diffusion.
 """
 
 from functools import lru_cache
@@ -25,13 +25,13 @@ Features = Literal["paper", "published", "saturated"]
 
 
 def superpixel_features(block: Tensor, features: Features) -> Tensor:
-    """What the superpixel tokenizer compares.
+    """The features that the superpixel tokenizer compares.
 
-    ``"paper"``: the contrast-adjusted channels, diffused. ``"published"``: what the authors' code
-    has, four channels: saturated YCbCr with arcsinh contrast, diffused, and the gradient's magnitude.
-    ``"saturated"``: the paper's, with saturation pushed as in the published code before the diffusion;
-    objects differ in hue more than in brightness, so that regions follow them better (docs/superpixels.md).
-    A grey image counts as an RGB image with three equal channels.
+    ``"paper"``: the channels with contrast, diffused. ``"published"``: the four channels of the authors' code,
+    saturated YCbCr with arcsinh contrast, diffused, and the gradient's magnitude. ``"saturated"``: as
+    ``"paper"``, with the saturation of the published code before the diffusion; objects differ in hue more than
+    in brightness, so that regions follow them better (docs/superpixels.md). A grey image counts as RGB with
+    three equal channels.
 
     Shape:
         ``(B, C, H, W)`` image to ``(B, C', H, W)`` int16.
@@ -54,7 +54,7 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _contrast_table(channels: int, device: torch.device) -> Tensor:
-    """The contrast curve of each channel at the 256 values it can meet."""
+    """The contrast curve of each channel at the 256 values of uint8."""
     values = torch.arange(256, dtype=torch.float64) / 255
     return _fixed_point(contrast(values.expand(1, channels, 1, 256))[0, :, 0], device)
 
@@ -68,7 +68,7 @@ def _flux_table(device: torch.device) -> Tensor:
 
 
 def _saturated_ycbcr(adjusted: Tensor) -> Tensor:
-    """Luma, and the chroma after saturation is pushed by e around the luma; then arcsinh contrast."""
+    """Luma, and the chroma with its saturation increased by e around the luma; then arcsinh contrast."""
     red, green, blue = adjusted.int().unbind(1)
     luma = (1225 * red + 2404 * green + 467 * blue + HALF) >> FRACTION  # 0.299, 0.587 and 0.114
     # Cb = (B − Y) / (2 − 2·0.114) and Cr = (R − Y) / (2 − 2·0.299).

@@ -1,4 +1,4 @@
-"""The hot operations as numba loops: same names and answers as ``kernels.reference``."""
+"""The hot operations as numba loops, with the names and results of ``kernels.reference``."""
 
 from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.cpu.preprocess import diffuse, look_up, saturate

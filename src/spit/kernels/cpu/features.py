@@ -1,4 +1,4 @@
-"""φ in numba: the functions of ``reference.py`` under the same names, one image a thread."""
+"""φ in numba: the functions of ``reference/features.py``, one image per thread."""
 
 from math import ceil, exp, floor, log, sqrt
 from typing import Any
@@ -11,14 +11,13 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from spit.kernels.cpu.threads import Array, for_each_image
 
-RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is left out
-TABLE_STEPS = 2048  # entries a σ in the kernel's table: linear interpolation errs below 1/(8·2048²) = 3e-8
-LABEL_ERROR = "expected labels from 0 to below the number of regions that the offsets give their image"
+RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is skipped
+TABLE_STEPS = 2048  # table entries per σ: linear interpolation errs by less than 1/(8·2048²) = 3e-8
 
 
 def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
                   masked: bool = True) -> Tensor:
-    """The bounding box of each region at a fixed resolution, pixels of other regions set to 0 (§2.3)."""
+    """See :func:`spit.kernels.reference.color_patches`."""
     patches: Tensor = _ColorPatches.apply(  # type: ignore[no-untyped-call]
         images, labels, offsets, boxes, resolution, masked)
     return patches
@@ -27,7 +26,7 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
 def position_histogram(
     labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
 ) -> Tensor:
-    """Joint histogram over the positions in each region (§2.3, positional encoding)."""
+    """See :func:`spit.kernels.reference.position_histogram`."""
     _, height, width = labels.shape
     maps, starts = labels.contiguous().numpy(), offsets.tolist()
     histogram = torch.empty(starts[-1], bins * bins)
@@ -37,36 +36,36 @@ def position_histogram(
     x_sums = np.zeros((width + 1, bins))
     np.cumsum(x_weights, axis=0, out=x_sums[1:])
 
-    def one(b: int) -> None:
+    def process(b: int) -> None:
         rows = out[starts[b] : starts[b + 1]]
         _position_histogram(maps[b], y_weights, y_first, y_last, x_sums, x_first, x_last, rows)
 
-    for_each_image(one, len(maps))
+    for_each_image(process, len(maps))
     return histogram
 
 
 def gradient_histogram(
     gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
 ) -> Tensor:
-    """Joint histogram over the image gradients in each region (§2.3, texture features)."""
+    """See :func:`spit.kernels.reference.gradient_histogram`."""
     values, maps, starts = gradients.contiguous().numpy(), labels.contiguous().numpy(), offsets.tolist()
     histogram = torch.empty(starts[-1], bins * bins)
     out = histogram.numpy()
     table = _gaussian_table()
 
-    def one(b: int) -> None:
+    def process(b: int) -> None:
         rows = out[starts[b] : starts[b + 1]]
         if sigma == 0:
             _gradient_counts(values[b], maps[b], bins, rows)
         else:
             _gradient_histogram(values[b], maps[b], bins, sigma, table, rows)
 
-    for_each_image(one, len(maps))
+    for_each_image(process, len(maps))
     return histogram
 
 
 def scharr(images: Tensor) -> Tensor:
-    """Scharr gradients of the grey image (§2.3, texture features)."""
+    """See :func:`spit.kernels.reference.scharr`."""
     pixels = images.contiguous().numpy()
     dtype, white = (torch.float32, 255) if images.dtype == torch.uint8 else (images.dtype, 1)
     gradients = torch.empty(len(images), 2, *images.shape[2:], dtype=dtype)
@@ -76,7 +75,7 @@ def scharr(images: Tensor) -> Tensor:
 
 
 class _ColorPatches(torch.autograd.Function):
-    """The interpolation and its adjoint: masked, each pixel feeds its own region's patch alone."""
+    """The interpolation and its adjoint."""
 
     @staticmethod
     def forward(
@@ -89,11 +88,11 @@ class _ColorPatches(torch.autograd.Function):
         patches = images.new_empty(len(boxes), images.shape[1], resolution, resolution)
         out = patches.numpy()
 
-        def one(b: int) -> None:
+        def process(b: int) -> None:
             rows = slice(starts[b], starts[b + 1])
             _color_patches(pixels[b], maps[b], frames[rows], masked, out[rows])
 
-        for_each_image(one, len(maps))
+        for_each_image(process, len(maps))
         return patches
 
     @staticmethod
@@ -105,16 +104,16 @@ class _ColorPatches(torch.autograd.Function):
         images_grad = grad.new_zeros(ctx.shape)  # type: ignore[attr-defined]
         out = images_grad.numpy()
 
-        def one(b: int) -> None:
+        def process(b: int) -> None:
             rows = slice(starts[b], starts[b + 1])
             _color_patches_adjoint(incoming[rows], maps[b], frames[rows], masked, out[b])
 
-        for_each_image(one, len(maps))
+        for_each_image(process, len(maps))
         return images_grad, None, None, None, None, None
 
 
 def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple[Array, Array, Array]:
-    """The kernel of each row (or column) at each bin, and its first and last bin that count."""
+    """The kernel of each row (or column) at each bin, and the first and last bin within its radius."""
     place = 2 * np.arange(size) + 1 - size + longest  # (y' + 1)·max(H, W)
     if sigma == 0:
         first = last = place * bins // (2 * longest)
@@ -122,7 +121,7 @@ def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple
     centres = (2 * np.arange(bins) + 1) / bins - 1
     distance = np.abs((place / longest - 1)[:, None] - centres) / sigma
     weights = np.where(distance <= RADIUS, np.exp(-(distance**2) / 2), 0.0)
-    # A row between two bins that are both too far has none: first > last, and its loop is empty.
+    # A row too far from every bin has first > last, and its loop is empty.
     first = np.searchsorted(centres, place / longest - 1 - RADIUS * sigma)
     last = np.searchsorted(centres, place / longest - 1 + RADIUS * sigma) - 1
     return weights, first, last
@@ -143,8 +142,6 @@ def _position_histogram(
         start = 0
         while start < width:
             label = labels[y, start]
-            if label < 0 or label >= count:
-                raise ValueError(LABEL_ERROR)
             end = start + 1
             while end < width and labels[y, end] == label:
                 end += 1
@@ -154,7 +151,7 @@ def _position_histogram(
                 for ky in range(y_first[y], y_last[y] + 1):
                     histogram[label, ky, kx] += y_weights[y, ky] * run
             start = end
-    _divide(histogram, sizes, out)
+    _store_means(histogram, sizes, out)
 
 
 @njit(cache=True, nogil=True)
@@ -182,25 +179,24 @@ def _gradient_histogram(
     for y in range(height):
         for x in range(width):
             label = labels[y, x]
-            if label < 0 or label >= count:
-                raise ValueError(LABEL_ERROR)
             sizes[label] += 1
             y_place = (gradients[0, y, x] + 1.0) * half - 0.5  # in bins: bin k has its centre at k
             x_place = (gradients[1, y, x] + 1.0) * half - 0.5
             x_first = max(0, ceil(x_place - reach))
             x_end = min(bins, floor(x_place + reach) + 1)
             for kx in range(x_first, x_end):
-                x_weights[kx] = _look_up(table, abs(x_place - kx) * steps)
+                x_weights[kx] = _gaussian(table, abs(x_place - kx) * steps)
             for ky in range(max(0, ceil(y_place - reach)), min(bins, floor(y_place + reach) + 1)):
-                y_weight = _look_up(table, abs(y_place - ky) * steps)
+                y_weight = _gaussian(table, abs(y_place - ky) * steps)
                 row = (label * bins + ky) * bins
                 for kx in range(x_first, x_end):
                     histogram[row + kx] += y_weight * x_weights[kx]
-    _divide(histogram.reshape((count, bins, bins)), sizes, out)
+    _store_means(histogram.reshape((count, bins, bins)), sizes, out)
 
 
 @njit(cache=True, nogil=True)
-def _look_up(table: Array, place: float) -> Any:
+def _gaussian(table: Array, place: float) -> Any:
+    """exp(−d²/2) by interpolation, d being ``place`` steps of the table."""
     i = int(place)
     return table[i] + (place - i) * (table[i + 1] - table[i])
 
@@ -214,17 +210,15 @@ def _gradient_counts(gradients: Array, labels: Array, bins: int, out: Array) -> 
     for y in range(height):
         for x in range(width):
             label = labels[y, x]
-            if label < 0 or label >= count:
-                raise ValueError(LABEL_ERROR)
             sizes[label] += 1
             ky = min(max(floor((gradients[0, y, x] + 1.0) * (bins / 2)), 0), bins - 1)
             kx = min(max(floor((gradients[1, y, x] + 1.0) * (bins / 2)), 0), bins - 1)
             histogram[label, ky, kx] += 1
-    _divide(histogram, sizes, out)
+    _store_means(histogram, sizes, out)
 
 
 @njit(cache=True, nogil=True)
-def _divide(histogram: Array, sizes: Array, out: Array) -> None:
+def _store_means(histogram: Array, sizes: Array, out: Array) -> None:
     count, bins, _ = histogram.shape
     for n in range(count):
         size = max(sizes[n], 1)

@@ -1,4 +1,4 @@
-"""One thread an image: numba kernels release the GIL and share nothing between images."""
+"""One thread per image: numba kernels release the GIL and share nothing between images."""
 
 import os
 from collections.abc import Callable
@@ -15,8 +15,8 @@ Array = npt.NDArray[Any]
 def for_each_image(function: Callable[[int], None], count: int) -> None:
     """Call ``function(b)`` for every b below ``count``, on ``torch.get_num_threads()`` threads.
 
-    Returns when all calls have; the first error of any of them is raised. A loader's worker
-    process, where torch has one thread, runs them in turn. Calls must not nest.
+    Returns when all calls have returned, and raises the first error. A loader's worker process, where torch
+    has one thread, makes the calls in turn. Calls must not nest.
     """
     threads = min(torch.get_num_threads(), count)
     if threads <= 1:
@@ -29,5 +29,5 @@ def for_each_image(function: Callable[[int], None], count: int) -> None:
 
 @lru_cache(maxsize=2)
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    # By process too: a forked child inherits the pool but not its threads, and would wait for ever.
+    # Per process: a forked child inherits the pool but not its threads, and would wait forever.
     return ThreadPoolExecutor(threads, thread_name_prefix=f"spit-{process}")

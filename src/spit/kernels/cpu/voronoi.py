@@ -69,7 +69,7 @@ def _nearest(sites: Array, labels: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def settle(sites: Array, labels: Array) -> None:
-    """Give what is cut off from its site to the nearest cell that touches it, layer by layer."""
+    """Give pixels that are cut off from their site to the nearest cell that touches them, layer by layer."""
     height, width = labels.shape
     pixels = height * width
     flat = labels.reshape(pixels)

@@ -1,4 +1,4 @@
-"""The hot operations as Triton kernels: same names and answers as ``kernels.reference``."""
+"""The hot operations as Triton kernels, with the names and results of ``kernels.reference``."""
 
 from spit.kernels.cpu.superpixels import between  # its tensors are on the CPU
 from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr

@@ -1,7 +1,7 @@
 """One level of contraction (§2.2) in Triton: points, weights, choices and sums, on the regions of a whole batch.
 
-Host code that launches them is ``superpixels.py``. Grids are (chunks, images); a program whose chunk
-lies behind its image's last region has all lanes masked.
+``superpixels.py`` launches these kernels. Grids are (chunks, images); a program whose chunk lies behind the
+last region of its image has all lanes masked.
 """
 
 import triton
@@ -63,7 +63,7 @@ def _offer_pixel(plane, pixels, here, there, exists, best, to, C: tl.constexpr, 
 
 @triton.jit
 def similarity(a, b, stride, mask, C: tl.constexpr, KIND: tl.constexpr):
-    """sim of two points, whose coordinates lie ``stride`` apart; the variance's is for the caller to scale."""
+    """sim of two points whose coordinates lie ``stride`` apart; the caller scales that of the variance."""
     p = tl.load(a, mask, 0.0)
     q = tl.load(b, mask, 0.0)
     total = p * q if KIND == COSINE else (p - q) * (p - q)
@@ -104,7 +104,7 @@ def sum_pixels(features, roots, numbers, above, parents, sums, boxes, pixels, wi
 
 @triton.jit
 def _field(plane, pixels, inside, k: tl.constexpr, C: tl.constexpr, SHIFT: tl.constexpr):
-    """What one pixel adds to field k: a feature, made positive by the shift; 1 for the size; else 0."""
+    """What one pixel adds to field k: a feature plus the shift, which makes it positive; 1 for the size; else 0."""
     if k < C:
         return tl.load(plane + k * pixels, inside, 0).to(tl.int64) + SHIFT
     return tl.full(inside.shape, 1 if k == C else 0, tl.int64)
@@ -182,7 +182,7 @@ def density(u, v, sizes, boxes, mask):
 
 @triton.jit
 def _key(weight, neighbor):
-    """Weight first, then the smaller neighbour: a number whose maximum is the reference's choice."""
+    """Weight first, then the smaller neighbour: the maximum of these numbers is the reference's choice."""
     bits = (weight + 0.0).to(tl.int32, bitcast=True)  # −0 becomes 0
     order = tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF).to(tl.int64)
     return (order << 32) + (0x7FFFFFFF - neighbor.to(tl.int64))
@@ -204,7 +204,7 @@ def _weight(u, v, exists, points, sizes, boxes, ratio_density, ratio_similarity,
 
 @triton.jit
 def _offer(keys, region, key, exists):
-    """Raise a region's best key. Keys only grow: where the one read, however old, wins, no atomic is needed."""
+    """Raise a region's best key. Keys only grow, so no atomic is needed if even an outdated key wins."""
     tl.atomic_max(keys + region, key, exists & (tl.load(keys + region, exists, 0) < key), sem="relaxed")
 
 

@@ -1,4 +1,4 @@
-"""φ in Triton: the functions of ``reference/features.py``, one program a region."""
+"""φ in Triton: the functions of ``reference/features.py``, one program per region."""
 
 import math
 from typing import Any
@@ -12,9 +12,9 @@ from torch.autograd.function import once_differentiable
 from spit.kernels.gpu.launch import BLOCK, blocks
 from spit.kernels.gpu.regions import region_boxes
 
-CHUNK = 64  # pixels of a box that one step of a histogram takes in
-PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # float32's, on matrix units where they do it
-NOWHERE = tl.constexpr(1e9)  # a value whose kernel is 0 at every bin
+CHUNK = 64  # pixels of a box per step of a histogram
+PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # exact float32
+NOWHERE = tl.constexpr(1e9)  # a value so far away that its kernel is 0 at every bin
 
 
 def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
@@ -52,7 +52,7 @@ def scharr(images: Tensor) -> Tensor:
 
 
 class _ColorPatches(torch.autograd.Function):
-    """The interpolation and its adjoint: masked, each pixel feeds its own region's patch alone."""
+    """The interpolation and its adjoint."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
@@ -91,7 +91,7 @@ def _histogram(kernel: Any, values: Tensor, labels: Tensor, offsets: Tensor, box
     boxes = region_boxes(labels, offsets) if boxes is None else boxes.contiguous()
     histogram = torch.empty(len(boxes), bins * bins, device=labels.device)
     scale = math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0
-    # One warp: the product's 16 × 16 answer is one warp's work, and more would only repeat it.
+    # One warp: the 16 × 16 product is the work of one, and more would only repeat it.
     kernel[(len(boxes),)](
         values, labels, offsets, boxes, _image_of(offsets, len(boxes)), histogram, height, width,
         scale, K=bins, PADDED=max(triton.next_power_of_2(bins), 16),
@@ -106,7 +106,7 @@ def _image_of(offsets: Tensor, total: int) -> Tensor:
 
 @triton.jit
 def _taps(i, start, end, K: tl.constexpr):
-    """The two pixels between which sample i lies and their weights, in integers as far as they go."""
+    """The two pixels around sample i and their weights; see the reference's ``_taps``."""
     place = tl.maximum((2 * i + 1) * (end - start) - K, 0)
     low = place // (2 * K)
     high = tl.minimum(low + 1, end - start - 1)
@@ -148,7 +148,7 @@ def _color_patches(images, patches, labels, offsets, boxes, image_of, height, wi
 
 @triton.jit
 def _own(labels, image, y, x, height, width, inside, label, MASKED: tl.constexpr):
-    """A pixel's place in its plane, and whether it is there and, where that matters, of this region."""
+    """A pixel's place in its plane, and whether it exists and, if masked, is in this region."""
     pixel = y * width + x
     exists = inside & (y >= 0) & (y < height) & (x >= 0) & (x < width)
     if MASKED:
@@ -157,7 +157,7 @@ def _own(labels, image, y, x, height, width, inside, label, MASKED: tl.constexpr
 
 
 @triton.jit
-def _kernel(value, centre, scale):
+def _gaussian(value, centre, scale):
     """exp(−d²/2σ²) as 2^(−(scale · d)²)."""
     distance = value * scale - centre * scale
     return tl.exp2(-(distance * distance))
@@ -177,7 +177,7 @@ def _region(labels, offsets, boxes, image_of, height, width):
 
 
 @triton.jit
-def _store_mean(out, region, total, size, bins, K: tl.constexpr):
+def _store_means(out, region, total, size, bins, K: tl.constexpr):
     place = out + region * K * K + bins[:, None] * K + bins[None, :]
     tl.store(place, total / tl.maximum(size, 1), (bins[:, None] < K) & (bins[None, :] < K))
 
@@ -205,15 +205,15 @@ def _position_histogram(values, labels, offsets, boxes, image_of, out, height, w
             if EMPIRICAL:
                 kernel = ((place + longest) * K // (2 * longest) == bins[None, :]).to(tl.float32)
             else:
-                kernel = _kernel(place.to(tl.float32) / longest, centres[None, :], scale)
+                kernel = _gaussian(place.to(tl.float32) / longest, centres[None, :], scale)
             along += tl.dot(own.to(tl.float32), kernel, input_precision=PRECISION)
         place = (2 * y + 1 - height)[None, :]
         if EMPIRICAL:
             kernel = ((place + longest) * K // (2 * longest) == bins[:, None]).to(tl.float32)
         else:
-            kernel = _kernel(place.to(tl.float32) / longest, centres[:, None], scale)
+            kernel = _gaussian(place.to(tl.float32) / longest, centres[:, None], scale)
         total += tl.dot(kernel, along, input_precision=PRECISION)
-    _store_mean(out, region, total, size, bins, K)
+    _store_means(out, region, total, size, bins, K)
 
 
 @triton.jit
@@ -244,10 +244,10 @@ def _gradient_histogram(values, labels, offsets, boxes, image_of, out, height, w
             rows = (own[None, :] & (row[None, :] == bins[:, None])).to(tl.float32)
             columns = (column[:, None] == bins[None, :]).to(tl.float32)
         else:
-            rows = _kernel(dy[None, :], centres[:, None], scale)
-            columns = _kernel(dx[:, None], centres[None, :], scale)
+            rows = _gaussian(dy[None, :], centres[:, None], scale)
+            columns = _gaussian(dx[:, None], centres[None, :], scale)
         total += tl.dot(rows, columns, input_precision=PRECISION)
-    _store_mean(out, region, total, size, bins, K)
+    _store_means(out, region, total, size, bins, K)
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""How Triton kernels are launched here: exact arithmetic, and grids over images."""
+"""How Triton kernels are launched: exact arithmetic, and grids over images."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import triton
 BLOCK = 512
 
 EXACT: dict[str, Any] = {"enable_fp_fusion": False}
-"""No fused multiply-add: float32 results are those of the reference, bit for bit."""
+"""No fused multiply-add, so that float32 results equal the reference bit for bit."""
 
 
 def blocks(length: int, block: int = BLOCK) -> int:
-    """Programs that cover ``length`` elements."""
+    """How many programs cover ``length`` elements."""
     return int(triton.cdiv(length, block))
 
 

@@ -22,7 +22,7 @@ def look_up(images: Tensor, table: Tensor) -> Tensor:
 def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
     """See :func:`spit.kernels.reference.diffuse`.
 
-    The flux must be odd in Δ and 0 where |Δ| is a quarter of the range or more, as that of App. B is.
+    The flux must be odd in Δ, and 0 where |Δ| is a quarter of the range or more, like that of App. B.
     """
     batch, channels, height, width = features.shape
     source, target = features.contiguous(), torch.empty_like(features, memory_format=torch.contiguous_format)
@@ -63,8 +63,8 @@ def _diffuse(source, flux, out, height, width, SCALE: tl.constexpr, BLOCK: tl.co
 
 @triton.jit
 def _flow(plane, flux, here, there, exists, SCALE: tl.constexpr):
-    """What the edge to a neighbour brings; the table is odd, so both ends read the same number."""
+    """The flow over the edge to a neighbour; the table is odd, so both ends read the same number."""
     difference = tl.load(plane + there, exists, 0).to(tl.int32) - here
-    # Over a quarter of the range the flux has long rounded to 0: those lanes need not read it.
+    # Beyond a quarter of the range the flux rounds to 0: those lanes need not read it.
     near = exists & (difference > -SCALE // 2) & (difference < SCALE // 2) & (difference != 0)
     return tl.load(flux + difference + 2 * SCALE, near, 0)

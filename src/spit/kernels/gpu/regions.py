@@ -61,8 +61,8 @@ def _boxes(labels, offsets, boxes, pixels, width, BLOCK: tl.constexpr):
     box = boxes + (label + tl.load(offsets + image)) * 4
     y = i // width
     x = i % width
-    # Only where a region begins or ends can it have an extreme; and a bound only ever moves outwards, so
-    # where the one read, however old, holds, nothing is to be done.
+    # Only pixels at a region's border can be extreme. A bound only moves outwards, so if even an outdated one
+    # holds, nothing needs to be written.
     north = inside & ((y == 0) | (tl.load(plane + i - width, inside & (y > 0), -1) != label))
     west = inside & ((x == 0) | (tl.load(plane + i - 1, inside & (x > 0), -1) != label))
     east = inside & ((x + 1 == width) | (tl.load(plane + i + 1, inside & (x + 1 < width), -1) != label))

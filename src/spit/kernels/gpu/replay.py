@@ -1,8 +1,8 @@
-"""Small batches as one launch: the launches of an operation recorded as a CUDA graph and replayed.
+"""Small batches as one launch: the launches of an operation are recorded as a CUDA graph and replayed.
 
-A single image keeps a GPU busy for a quarter of a millisecond, in some sixty launches that cost Python
-ten times as long. Nothing in a contraction or a refinement waits for the device or depends on the pixels
-but through memory, so the launches are the same for every image of a size.
+A single image keeps a GPU busy for a quarter of a millisecond, in about sixty launches that take Python
+ten times as long. A contraction or a refinement never waits for the device, and depends on the pixels only
+through memory, so the launches are the same for every image of a size.
 """
 
 from collections import Counter, OrderedDict
@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SMALL = 2**24  # numbers in: batches of more are launched one by one, since there the work costs more than launches
-SEEN_BEFORE = 2  # plain runs of a size before it is worth recording; they also compile the kernels
-HELD = 2**25  # numbers that recordings may be for, all together: each holds its memory, about 30 bytes a number
+SMALL = 2**24  # input numbers: larger batches are not recorded, since launches cost less than the work
+SEEN_BEFORE = 2  # plain runs of a size before it is recorded; they also compile the kernels
+HELD = 2**25  # input numbers of all recordings together: each holds about 30 bytes per number
 
 Tensors = tuple[Tensor, ...]
 Operation = Callable[[Tensors, Any], Tensors]
-Key = tuple[Operation, tuple[torch.Size, ...], torch.device, int, Hashable]  # the number is the stream's
+Key = tuple[Operation, tuple[torch.Size, ...], torch.device, int, Hashable]  # the int is the stream
 
 
 class _Recording:
     def __init__(self, operation: Operation, tensors: Tensors, options: Any) -> None:
-        with torch.inference_mode(False):  # tensors made in inference mode could not be written to outside it
+        with torch.inference_mode(False):  # inference tensors cannot be written to outside inference mode
             self.given = tuple(tensor.clone() for tensor in tensors)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
@@ -45,7 +45,7 @@ _lock = Lock()
 
 
 def replay(operation: Operation, tensors: Tensors, options: Hashable) -> Tensors:
-    """What ``operation`` answers; by a recording where the batch is small and its size was seen before."""
+    """The result of ``operation``, from a recording if the batch is small and its size was seen before."""
     first = tensors[0]
     shapes = tuple(tensor.shape for tensor in tensors)
     numbers = _numbers(shapes)
@@ -60,7 +60,7 @@ def replay(operation: Operation, tensors: Tensors, options: Hashable) -> Tensors
             if _seen[key] <= SEEN_BEFORE or torch.cuda.is_current_stream_capturing():
                 return operation(tensors, options)
             while _recordings and numbers + sum(_numbers(shapes) for _, shapes, *_ in _recordings) > HELD:
-                forgotten, _ = _recordings.popitem(last=False)  # the one not used for longest
+                forgotten, _ = _recordings.popitem(last=False)  # the least recently used
                 _seen[forgotten] = 0
             _recordings[key] = _Recording(operation, tensors, options)
         _recordings.move_to_end(key)

@@ -1,9 +1,9 @@
 """Superpixel contraction (§2.2) in Triton: ``reference.superpixels``, bit for bit.
 
-No host synchronisation between levels. Regions of the batch are numbered end to end, image by image;
-how many there are is known on the device alone. Arrays are as long as they could have to be, grids
-cover that, and a program reads from ``offsets`` whether it has anything to do. Sums are integers, so
-the order of atomics does not matter; neither does the order of an edge list, since a maximum has none.
+There is no host synchronisation between levels. The regions of a batch are numbered consecutively, image by
+image, and only the device knows how many there are. Arrays and grids have the largest possible size, and a
+program reads from ``offsets`` whether it has work. Sums are integers, so the order of atomics does not matter;
+nor does the order of an edge list, since only maxima are taken of it.
 """
 
 import torch
@@ -84,7 +84,7 @@ class _Graph:
         if self.batch * self.pixels >= 2**31:
             raise ValueError(f"a batch of {self.batch} images of {self.height}×{self.width} has too many pixels for "
                              "32-bit numbers; split it")
-        # A pixel that has neighbours joins one, so no later level has more than half as many regions.
+        # Every pixel with a neighbour joins one, so later levels have at most half as many regions.
         self.capacity = self.batch * (self.pixels // 2 + 1)
         self.packed = self.pixels < PACKABLE
         self.words = self.channels // 2 + 1 if self.packed else self.channels + 1
@@ -156,23 +156,23 @@ class _Graph:
         self.offsets.append(above)
 
     def levels(self) -> Levels:
-        """What is known so far, cut to its true length: the one synchronisation of a contraction."""
+        """The levels so far, cut to their true length: the only synchronisation of a contraction."""
         totals = torch.stack([offsets[-1] for offsets in self.offsets]).tolist()
         return [(parents[:total], above.diff())
                 for parents, total, above in zip(self.parents, totals, self.offsets[1:], strict=False)]
 
     def _walk_edges(self, offer: tuple[Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Go over the edges of G^(t); keep those of level 2 and later as a list.
+        """Visit the edges of G^(t), and keep those of level 2 and later as a list.
 
-        At levels 1 and 2 the edges are found between neighbouring pixels; later, in the list before.
+        At levels 1 and 2 the edges are those between neighbouring pixels; later, those of the previous list.
 
         Args:
             offer: points, sizes and keys, to offer every edge to its two ends.
 
         Returns:
-            The list, in any order, and its length; empty where it was not kept.
+            The list, in any order, and its length; empty if it was not kept.
         """
-        nothing = self.offsets[-1]  # passed where a kernel reads nothing
+        nothing = self.offsets[-1]  # passed for arguments that a kernel does not read
         points, sizes, keys = offer or (nothing, nothing, nothing)
         ratio = (float(self.rules.compactness), float(1 - self.rules.compactness))
         options = {**self.options, "WEIGH": offer is not None}

@@ -1,8 +1,8 @@
-"""The definition of every hot operation, in plain torch, to be read beside the paper.
+"""The definition of every hot operation in plain torch, to be read beside the paper.
 
-The other backends are compiled versions of these files: same names, same partitions bit for bit.
-What makes that possible: superpixel features and region sums are integers, the curves of App. B are
-tables, and the one comparison that matters is of float32 numbers made in one fixed order.
+The other backends are compiled versions of these files with the same names and the same partitions, bit for bit.
+That is possible because superpixel features and region sums are integers, the curves of App. B are tables, and
+the weights that are compared are float32 numbers computed in one fixed order.
 """
 
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr

@@ -1,4 +1,4 @@
-"""φ in plain torch: what the feature kernels of every backend must equal (§2.3)."""
+"""φ in plain torch: the definition that the feature kernels of every backend equal (§2.3)."""
 
 import torch
 import torch.nn.functional as F
@@ -16,25 +16,25 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
 
         y = y0 + max(0, (i + ½)(y1 − y0) / K − ½),   x likewise,
 
-    with the neighbours of a sample clamped to the box: ``F.interpolate(align_corners=False)`` of the
-    masked box. A K×K box is copied as it is (Lemma 1). Differentiable with respect to the images.
+    with the neighbours of a sample clamped to the box, as ``F.interpolate(align_corners=False)`` of the
+    masked box. A K×K box is copied unchanged (Lemma 1). Differentiable with respect to the images.
 
     Args:
         images: what to sample, normalised.
-        labels: region of each pixel, in the numbering of its image.
+        labels: region of each pixel, numbered within its image.
         offsets: where each image's regions begin in packed order.
-        boxes: ``(y0, x0, y1, x1)``, the ends exclusive; a box may reach beyond the image, where
-            everything is 0 (the zero padding of App. A).
+        boxes: ``(y0, x0, y1, x1)`` with exclusive ends. Outside the image everything is 0 (the zero padding of
+            App. A).
         resolution: K, the paper's β.
-        masked: False leaves what other regions have in the box, ``m_n`` being 1 all over the image.
+        masked: whether pixels of other regions are set to 0; if False, ``m_n`` is 1 everywhere in the image.
 
     Shape:
         images ``(B, C, H, W)``, labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, boxes
         ``(ΣN, 4)`` int32 to ``(ΣN, C, K, K)``.
 
     Note:
-        The patch is not divided by the interpolated mask: the paper masks and says no more, and so
-        the edge of a region fades to 0.
+        The patch is not divided by the interpolated mask, which the paper does not mention, so the edge of a
+        region fades to 0.
     """
     height, width = labels.shape[-2:]
     image_of = torch.arange(len(labels), device=labels.device).repeat_interleave(offsets.diff())
@@ -64,11 +64,11 @@ def position_histogram(
     ``y_j = (2j + 1 − H) / max(H, W)`` for row j, and likewise for columns.
 
     Args:
-        labels: region of each pixel, in the numbering of its image.
+        labels: region of each pixel, numbered within its image.
         offsets: where each image's regions begin in packed order.
         bins: K, in each direction.
-        sigma: bandwidth; 0 is the empirical histogram, each pixel counted in the cell that holds it.
-        boxes: that hold the regions, for a backend that goes region by region; found where not given.
+        sigma: bandwidth; 0 counts each pixel in the cell that contains it, the empirical histogram.
+        boxes: boxes that contain the regions, for a backend that goes region by region (default: computed).
 
     Shape:
         labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64 to ``(ΣN, K·K)`` float32, y first.
@@ -103,11 +103,11 @@ def gradient_histogram(
 
     Args:
         gradients: (∇y, ∇x) of each pixel, in [−1, 1].
-        labels: region of each pixel, in the numbering of its image.
+        labels: region of each pixel, numbered within its image.
         offsets: where each image's regions begin in packed order.
         bins: K, in each direction.
-        sigma: bandwidth; 0 is the empirical histogram, each pixel counted in the cell that holds it.
-        boxes: that hold the regions, for a backend that goes region by region; found where not given.
+        sigma: bandwidth; 0 counts each pixel in the cell that contains it, the empirical histogram.
+        boxes: boxes that contain the regions, for a backend that goes region by region (default: computed).
 
     Shape:
         gradients ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64 to

@@ -7,10 +7,10 @@ from spit.kernels.rules import FRACTION, HALF, SCALE
 
 
 def look_up(images: Tensor, table: Tensor) -> Tensor:
-    """Look every 8-bit value up in its channel's curve, the contrast of App. B or another.
+    """Look up every 8-bit value in the table of its channel.
 
     Shape:
-        images ``(B, C, H, W)`` uint8, table ``(C, 256)`` of any dtype, answer ``(B, C, H, W)`` of that.
+        images ``(B, C, H, W)`` uint8 and table ``(C, 256)`` of any dtype to ``(B, C, H, W)`` of that dtype.
     """
     channel = torch.arange(images.shape[1])[:, None, None]
     return table[channel, images.long()]
@@ -39,15 +39,15 @@ def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
 
 
 def saturate(features: Tensor, push: int) -> Tensor:
-    """Push saturation: each channel moves away from the luma, and stays within [−1, 1].
+    """Increase the saturation: move each channel away from the luma, within [−1, 1].
 
-    The luma is 0.299 R + 0.587 G + 0.114 B; products are rounded to the nearest, halves upwards.
+    The luma is 0.299 R + 0.587 G + 0.114 B. Products are rounded to the nearest, halves upwards.
 
     Args:
-        push: how far, ``2**FRACTION`` times the factor.
+        push: ``2**FRACTION`` times the factor.
 
     Shape:
-        features ``(B, 3, H, W)`` int16; answer alike.
+        ``(B, 3, H, W)`` int16 to the same.
     """
     channels = features.int()
     red, green, blue = channels.unbind(1)

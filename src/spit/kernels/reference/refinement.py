@@ -1,9 +1,8 @@
 """Boundary refinement: pixels at a boundary move to a neighbouring region where that lowers the squared error.
 
-Not in the paper; in the spirit of SEEDS and ETPS. Each sweep visits the four classes of a 2×2
-colouring of the grid in turn. No two pixels of a class touch, not even at a corner, so all of them
-decide at once from the regions as they were before the class: the order of visits does not matter,
-and neither does the number of threads.
+Not in the paper; similar to SEEDS and ETPS. Each sweep visits the four classes of a 2×2 colouring of the
+grid in turn. No two pixels of a class touch, not even at a corner, so all of them decide at once from the
+regions before the class: neither the order of visits nor the number of threads matters.
 """
 
 import torch
@@ -14,22 +13,22 @@ from spit.kernels.arithmetic import running_sum
 
 CLASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 RING = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
-"""The eight neighbours in turn, so that even places are sides and odd ones the corners between them."""
+"""The eight neighbours in turn: sides at even places, the corners between them at odd ones."""
 NORTH, EAST, SOUTH, WEST = 0, 2, 4, 6
 
 
 def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tensor:
-    """Move boundary pixels, ``sweeps`` times over.
+    """Move boundary pixels in ``sweeps`` sweeps.
 
-    A pixel x of region u may go to the region v of one of its four neighbours. The squared error
-    changes by |v| / (|v| + 1) · ‖x − μ_v‖² − |u| / (|u| − 1) · ‖x − μ_u‖²; of the neighbours with
-    the smallest such change below 0 the first of north, west, east and south is taken. The pixel
-    must not be needed to hold its region together: the sides of x that lie in u are connected in
-    u within the ring of eight neighbours. So regions stay 4-connected, and none disappears.
+    A pixel x of region u may move to the region v of one of its four neighbours. The squared error
+    changes by |v| / (|v| + 1) · ‖x − μ_v‖² − |u| / (|u| − 1) · ‖x − μ_u‖². The pixel takes the smallest
+    change below 0; ties go to the first of north, west, east and south. A pixel moves only if its region
+    stays connected without it: the sides of x in u must be connected in u within the ring of eight
+    neighbours. So regions stay 4-connected, and none disappears.
 
     Shape:
-        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, pixels ``(B, C, H, W)`` uint8; the
-        answer is labels of the same shape, the input is not written to.
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, pixels ``(B, C, H, W)`` uint8 to new labels
+        ``(B, H, W)`` int32.
     """
     counts = offsets.diff().tolist()
     return torch.stack([_refine_image(*image, sweeps) for image in zip(labels, counts, pixels, strict=True)])

@@ -8,13 +8,13 @@ FAR = 2**63 - 1
 
 
 def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
-    """Label each pixel with its nearest site, ties to the smaller number, every cell 4-connected.
+    """Label each pixel with its nearest site; ties go to the smaller number, and every cell is 4-connected.
 
-    A thin cell can fall apart on the pixel grid. What is cut off from its site goes, from the rim
-    inwards, to the nearest of the sites whose cells touch it.
+    A thin cell can fall apart on the pixel grid. Pixels that are cut off from their site go, from the rim
+    inwards, to the nearest of the sites whose cells touch them.
 
     Shape:
-        sites ``(B, N, 2)`` int32, distinct pixels (y, x) within an image; answer ``(B, H, W)`` int32.
+        sites ``(B, N, 2)`` int32, distinct pixels (y, x) within an image, to ``(B, H, W)`` int32.
     """
     labels = torch.stack([_nearest(image_sites.long(), height, width) for image_sites in sites])
     return settle(sites.long(), labels).int()
@@ -32,16 +32,16 @@ def _nearest(sites: Tensor, height: int, width: int) -> Tensor:
 
 
 def settle(sites: Tensor, labels: Tensor) -> Tensor:
-    """Give what is cut off from its site to the nearest cell that touches it, layer by layer.
+    """Give pixels that are cut off from their site to the nearest cell that touches them, layer by layer.
 
     Shape:
-        sites ``(B, N, 2)``, labels ``(B, H, W)`` of the nearest; the answer like the labels.
+        sites ``(B, N, 2)`` and labels ``(B, H, W)`` of the nearest sites to labels ``(B, H, W)``.
     """
-    wide = pad(labels, (1, 1, 1, 1), value=-1)  # a rim in no cell: the image has no ends to look out for
+    wide = pad(labels, (1, 1, 1, 1), value=-1)  # a rim outside all cells, so that the image has no borders to check
     height, width = wide.shape[1:]
     cell, loose = wide.view(-1), pad(_stuck(sites, wide), (1, 1, 1, 1)).view(-1)
     known = 0
-    while len(places := loose.nonzero()[:, 0]) > known:  # the stuck, then what hangs on them
+    while len(places := loose.nonzero()[:, 0]) > known:  # the stuck pixels, then what is connected to them
         known = len(places)
         near = _neighbors(places, width)
         loose[torch.where(cell[near] == cell[places, None], near, places[:, None])] = True
@@ -52,7 +52,7 @@ def settle(sites: Tensor, labels: Tensor) -> Tensor:
         image, y = rows // height, rows % height - 1
         site = sites[image[:, None], owner].long()
         distance = (y[:, None] - site[..., 0]) ** 2 + (x[:, None] - site[..., 1]) ** 2
-        rank = distance * sites.shape[1] + owner  # the nearest, of several the smallest number
+        rank = distance * sites.shape[1] + owner  # the nearest, ties to the smallest number
         rank = rank.masked_fill(loose[near] | (owner < 0), FAR).amin(1)
         enclosed = rank == FAR
         cell[places] = torch.where(enclosed, cell[places], (rank % sites.shape[1]).to(cell.dtype))
@@ -62,11 +62,11 @@ def settle(sites: Tensor, labels: Tensor) -> Tensor:
 
 
 def _stuck(sites: Tensor, wide: Tensor) -> Tensor:
-    """Pixels none of whose neighbours nearer to the site, by a row or by a column, is in their cell.
+    """Pixels with no neighbour in their cell that is nearer to the site by a row or a column.
 
-    Cells are convex, so a pixel that some path in its cell joins to the site has such a neighbour; and in
-    a piece that is cut off, the pixel with the fewest rows and columns to the site has none. The pieces
-    are found from these few pixels, not by a flood of all others.
+    Cells are convex, so a pixel with a path to its site has such a neighbour, and in a piece that is cut
+    off the pixel with the fewest rows and columns to the site has none. The pieces are grown from these
+    few pixels, which is cheaper than a flood of all others.
     """
     labels = wide[:, 1:-1, 1:-1]
     own = labels.flatten(1).long()
