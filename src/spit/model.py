@@ -107,7 +107,7 @@ class SpitModel(Conventions):
     @property
     def compiled(self) -> bool:
         """Whether :meth:`compile` was called on this model."""
-        return getattr(self.backbone, "compiled", None) is not None
+        return any(getattr(self.backbone, name, None) is not None for name in ("compiled", "_compiled_call_impl"))
 
     @overload
     def forward(self, images: Images, record: None = None) -> Tensor: ...
