@@ -26,7 +26,6 @@ def test_every_backend_has_the_same_operations_with_the_same_arguments(name: str
     if name == "gpu":
         pytest.importorskip("triton")
     module = import_module(f"spit.kernels.{name}")
-    assert sorted(module.__all__) == OPERATIONS
     for operation in OPERATIONS:
         assert inspect.signature(getattr(module, operation)) == inspect.signature(getattr(reference, operation))
 

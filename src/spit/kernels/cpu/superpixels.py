@@ -4,18 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spit.kernels.cpu.contraction import (
-    F,
-    adjacency,
-    contract_edges,
-    link_pixels,
-    link_regions,
-    loop_weights,
-    region_points,
-    sum_pixels,
-    sum_regions,
-)
-from spit.kernels.cpu.forest import components, keep_heaviest, merge_below
+from spit.kernels.cpu import contraction, forest
 from spit.kernels.cpu.regions import compose
 from spit.kernels.cpu.threads import Array, for_each_image
 from spit.kernels.reference.superpixels import flatten
@@ -80,34 +69,36 @@ class _Graph:
 
     def link_pixels(self) -> Array:
         """Level 0: the best of four neighbours."""
-        return link_pixels(self.planes, self.rules.kind)
+        return contraction.link_pixels(self.planes, self.rules.kind)
 
     def link_regions(self, loops: bool) -> tuple[Array, Array]:
         """Ê^(t), t ≥ 1: each region's best neighbour, or itself with ``loops``, and the weight."""
-        rules = self.rules
-        points = region_points(self.sums, self.sizes, rules.kind)
-        alone = loop_weights(self.sizes, rules.loop_mean, rules.loop_clip or 0.0) if loops else np.empty(0, F)
-        ratio = (F(rules.compactness), F(1 - rules.compactness))
-        return link_regions(self.edges, points, self.sizes, self.boxes, alone, ratio, rules.kind)
+        rules, alone = self.rules, np.empty(0, np.float32)
+        points = contraction.region_points(self.sums, self.sizes, rules.kind)
+        if loops:
+            alone = contraction.loop_weights(self.sizes, rules.loop_mean, rules.loop_clip or 0.0)
+        ratio = (np.float32(rules.compactness), np.float32(1 - rules.compactness))
+        return contraction.link_regions(self.edges, points, self.sizes, self.boxes, alone, ratio, rules.kind)
 
     def merge_below(self, threshold: float) -> Array:
         """Final thresholding (App. B): each region to the smallest it is joined with."""
-        return merge_below(self.edges, region_points(self.sums, self.sizes, EUCLIDEAN), threshold)
+        return forest.merge_below(self.edges, contraction.region_points(self.sums, self.sizes, EUCLIDEAN), threshold)
 
     def contract(self, chosen: Array) -> Array:
         """π^(t) → π^(t+1): the trees of the forest become regions; their numbers."""
-        labels, count = components(chosen)
+        labels, count = forest.components(chosen)
         self.merge(labels, count)
         return labels
 
     def merge(self, labels: Array, count: int) -> None:
         """Make one region of all that have the same label."""
         if len(self.sizes) == 0:  # regions of pixels
-            self.edges = adjacency(labels.reshape(self.planes.shape[1:]))
-            self.sums, self.sizes, self.boxes = sum_pixels(self.planes, labels, count)
+            self.edges = contraction.adjacency(labels.reshape(self.planes.shape[1:]))
+            sums = contraction.sum_pixels(self.planes, labels, count)
         else:
-            self.edges = contract_edges(self.edges, labels)
-            self.sums, self.sizes, self.boxes = sum_regions(self.sums, self.sizes, self.boxes, labels, count)
+            self.edges = contraction.contract_edges(self.edges, labels)
+            sums = contraction.sum_regions(self.sums, self.sizes, self.boxes, labels, count)
+        self.sums, self.sizes, self.boxes = sums
 
 
 def _bound(graph: _Graph, bound: int) -> Array:
@@ -116,5 +107,5 @@ def _bound(graph: _Graph, bound: int) -> Array:
     while len(graph.sizes) > bound:
         chosen, weights = graph.link_regions(loops=False)
         target = round_target(len(graph.sizes), bound)
-        parents = graph.contract(keep_heaviest(chosen, weights, target))[parents]
+        parents = graph.contract(forest.keep_heaviest(chosen, weights, target))[parents]
     return parents

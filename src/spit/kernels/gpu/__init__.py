@@ -1,4 +1,5 @@
 """The hot operations as Triton kernels, with the names and results of ``kernels.reference``."""
+# ruff: noqa: F401  (the dispatch looks operations up by name)
 
 from spit.kernels.cpu.superpixels import between  # its tensors are on the CPU
 from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr
@@ -8,21 +9,3 @@ from spit.kernels.gpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.gpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.gpu.voronoi import nearest_sites
 from spit.kernels.reference.preprocess import saturate  # plain torch, which runs on any device
-
-__all__ = [
-    "between",
-    "color_patches",
-    "compose",
-    "diffuse",
-    "gradient_histogram",
-    "look_up",
-    "nearest_sites",
-    "position_histogram",
-    "refine",
-    "region_boxes",
-    "region_sizes",
-    "saturate",
-    "scharr",
-    "superpixel_labels",
-    "superpixels",
-]

@@ -9,17 +9,7 @@ nor does the order of an edge list, since only maxima are taken of it.
 import torch
 from torch import Tensor
 
-from spit.kernels.gpu.contraction import (
-    choose,
-    link_pixels,
-    pixel_points,
-    region_points,
-    sum_pixels,
-    sum_regions,
-    walk_list,
-    walk_pixels,
-)
-from spit.kernels.gpu.forest import components, keep_heaviest
+from spit.kernels.gpu import contraction, forest
 from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
 from spit.kernels.gpu.regions import compose
 from spit.kernels.gpu.replay import replay
@@ -107,8 +97,8 @@ class _Graph:
         points = self._new(self.batch * self.channels * self.pixels, dtype=torch.float32)
         chosen = self._new(self.batch * self.pixels)
         options = {key: self.options[key] for key in ("C", "KIND", "BLOCK")} | EXACT
-        pixel_points[grid](self.features, points, self.pixels, SCALE=SCALE, **options)
-        link_pixels[grid](points, chosen, self.height, self.width, **options)
+        contraction.pixel_points[grid](self.features, points, self.pixels, SCALE=SCALE, **options)
+        contraction.link_pixels[grid](points, chosen, self.height, self.width, **options)
         return chosen
 
     def link_regions(self, loops: bool) -> tuple[Tensor, Tensor]:
@@ -119,13 +109,14 @@ class _Graph:
         sizes = self._new(self.capacity)
         keys = self._new(self.capacity, dtype=torch.int64)
         squares = torch.zeros(self.batch, dtype=torch.int64, device=offsets.device)
-        region_points[grid](self.sums, offsets, points, sizes, keys, squares, **self.layout, **self.options)
+        contraction.region_points[grid](self.sums, offsets, points, sizes, keys, squares, **self.layout, **self.options)
         self._walk_edges((points, sizes, keys))
         ratio = (float(rules.compactness), float(1 - rules.compactness))
         chosen, weights = self._new(self.capacity), self._new(self.capacity, dtype=torch.float32)
-        choose[grid](keys, sizes, self.boxes, offsets, squares, chosen, weights, self.pixels, *ratio,
-                     LOOPS=loops, LOOP_MEAN=rules.loop_mean, LOOP_CLIP=rules.loop_clip or 0.0,
-                     BOXES=self.options["BOXES"], BLOCK=BLOCK, **EXACT)
+        contraction.choose[grid](
+            keys, sizes, self.boxes, offsets, squares, chosen, weights, self.pixels, *ratio, LOOPS=loops,
+            LOOP_MEAN=rules.loop_mean, LOOP_CLIP=rules.loop_clip or 0.0, BOXES=self.options["BOXES"], BLOCK=BLOCK,
+            **EXACT)
         return chosen, weights
 
     def merge_below(self, threshold: float) -> Tensor:
@@ -140,17 +131,19 @@ class _Graph:
         below = self.offsets[-1]
         longest = self.pixels if self.level == 0 else self.pixels // 2 + 1
         sums = self._new(self.capacity * self.words, dtype=torch.int64)
-        roots, numbers, above = components(chosen, below, longest, sums, self.words)
+        roots, numbers, above = forest.components(chosen, below, longest, sums, self.words)
         boxes = self._empty_boxes()
         parents = self._new(len(chosen))
         up = parents if self.level == 0 else self._new(len(chosen))
         grid = (blocks(longest), self.batch)
         if self.level == 0:
-            sum_pixels[grid](self.features, roots, numbers, above, parents, sums, boxes, self.pixels, self.width,
-                              C=self.channels, BOXES=self.options["BOXES"], BLOCK=BLOCK, **self.layout)
+            contraction.sum_pixels[grid](
+                self.features, roots, numbers, above, parents, sums, boxes, self.pixels, self.width, C=self.channels,
+                BOXES=self.options["BOXES"], BLOCK=BLOCK, **self.layout)
         else:
-            sum_regions[grid](self.sums, self.boxes, roots, numbers, below, above, parents, up, sums, boxes,
-                               WORDS=self.words, BOXES=self.options["BOXES"], BLOCK=BLOCK)
+            contraction.sum_regions[grid](
+                self.sums, self.boxes, roots, numbers, below, above, parents, up, sums, boxes, WORDS=self.words,
+                BOXES=self.options["BOXES"], BLOCK=BLOCK)
         self.sums, self.boxes, self.up = sums, boxes, up
         self.parents.append(parents)
         self.offsets.append(above)
@@ -181,15 +174,16 @@ class _Graph:
             keep = self.level >= 2 or offer is None
             capacity = 2 * self.batch * self.pixels
             out = self._new(2, capacity if keep else 0)
-            walk_pixels[(blocks(self.pixels), self.batch)](
+            contraction.walk_pixels[(blocks(self.pixels), self.batch)](
                 self.parents[0], self.offsets[1], self.up, points, sizes, self.boxes, keys, out, count,
                 self.height, self.width, capacity, *ratio, MAPPED=self.level >= 2, EMIT=keep, **options)
         else:
             keep = True
             edges, length = self.edges
             out = torch.empty_like(edges)
-            walk_list[(PROGRAMS,)](edges, length, self.up, points, sizes, self.boxes, keys, out, count,
-                                    edges.shape[1], *ratio, EMIT=True, **options)
+            contraction.walk_list[(PROGRAMS,)](
+                edges, length, self.up, points, sizes, self.boxes, keys, out, count, edges.shape[1], *ratio, EMIT=True,
+                **options)
         if keep:
             self.edges = out, count
         return out, count
@@ -228,7 +222,7 @@ def _bound(graph: _Graph, levels: Levels, bound: int) -> Levels:
     while int(counts.max()) > bound:
         chosen, weights = graph.link_regions(loops=False)
         total = int(counts.sum())
-        graph.contract(graph._padded(keep_heaviest(chosen[:total], weights[:total], counts, bound)))
+        graph.contract(graph._padded(forest.keep_heaviest(chosen[:total], weights[:total], counts, bound)))
         counts = graph.offsets[-1].diff()
     extra = graph.levels()[before:]
     if not extra:

@@ -9,15 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spit.kernels.reference.contraction import (
-    adjacency,
-    contract_edges,
-    link_regions,
-    loop_weights,
-    region_points,
-    sum_regions,
-)
-from spit.kernels.reference.forest import components, keep_heaviest, merge_below
+from spit.kernels.reference import contraction, forest
 from spit.kernels.reference.regions import compose
 from spit.kernels.rules import EUCLIDEAN, Levels, Rules, round_target
 from spit.tokens import offsets_of
@@ -97,37 +89,38 @@ class _Graph:
         self.rules = rules
         channels, height, width = features.shape
         y, x = (place.flatten() for place in torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij"))
-        self.edges = adjacency(height, width)  # (2, E)
+        self.edges = contraction.adjacency(height, width)  # (2, E)
         self.sums = features.reshape(channels, -1).T.long()  # (V, C)
         self.sizes = torch.ones(height * width, dtype=torch.int64)  # (V,)
         self.boxes = torch.stack([y, x, y, x], dim=1)  # (V, 4): first and last row and column
 
     def link_pixels(self) -> Tensor:
         """Level 0: density is the same for all pairs of pixels, and pixels have no self-loops (§2.2)."""
-        points = region_points(self.sums, self.sizes, self.rules.kind)
-        return link_regions(self.edges, points, self.sizes, self.boxes, None, 0.0, self.rules.kind)[0]
+        points = contraction.region_points(self.sums, self.sizes, self.rules.kind)
+        return contraction.link_regions(self.edges, points, self.sizes, self.boxes, None, 0.0, self.rules.kind)[0]
 
     def link_regions(self, loops: bool) -> tuple[Tensor, Tensor]:
         """Ê^(t), t ≥ 1: each region's best neighbour, or itself with ``loops``, and the weight."""
         rules = self.rules
-        points = region_points(self.sums, self.sizes, rules.kind)
-        alone = loop_weights(self.sizes, rules.loop_mean, rules.loop_clip or 0.0) if loops else None
-        return link_regions(self.edges, points, self.sizes, self.boxes, alone, rules.compactness, rules.kind)
+        points = contraction.region_points(self.sums, self.sizes, rules.kind)
+        alone = contraction.loop_weights(self.sizes, rules.loop_mean, rules.loop_clip or 0.0) if loops else None
+        return contraction.link_regions(self.edges, points, self.sizes, self.boxes, alone, rules.compactness,
+                                        rules.kind)
 
     def merge_below(self, threshold: float) -> Tensor:
         """Final thresholding (App. B): each region to the smallest it is joined with."""
-        return merge_below(self.edges, region_points(self.sums, self.sizes, EUCLIDEAN), threshold)
+        return forest.merge_below(self.edges, contraction.region_points(self.sums, self.sizes, EUCLIDEAN), threshold)
 
     def contract(self, chosen: Tensor) -> Tensor:
         """π^(t) → π^(t+1): the trees of the forest become regions; their numbers."""
-        labels = components(chosen)
+        labels = forest.components(chosen)
         self.merge(labels)
         return labels
 
     def merge(self, labels: Tensor) -> None:
         """Make one region of all that have the same label."""
-        self.edges = contract_edges(self.edges, labels)
-        self.sums, self.sizes, self.boxes = sum_regions(self.sums, self.sizes, self.boxes, labels)
+        self.edges = contraction.contract_edges(self.edges, labels)
+        self.sums, self.sizes, self.boxes = contraction.sum_regions(self.sums, self.sizes, self.boxes, labels)
 
 
 def _bound(graph: _Graph, bound: int) -> Tensor:
@@ -140,5 +133,5 @@ def _bound(graph: _Graph, bound: int) -> Tensor:
     while len(graph.sizes) > bound:
         chosen, weights = graph.link_regions(loops=False)
         target = round_target(len(graph.sizes), bound)
-        parents = graph.contract(keep_heaviest(chosen, weights, target))[parents]
+        parents = graph.contract(forest.keep_heaviest(chosen, weights, target))[parents]
     return parents
