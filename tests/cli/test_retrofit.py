@@ -8,12 +8,12 @@ import pytest
 import safetensors.torch
 import torch
 
+from interop.test_timm import vit
 from spit.cli.retrofit import _toml
 from spit.interop import from_timm
-from spit.training.recipe import read_recipe
+from spit.registry import load_model
 from spit.training.retrofit import RetrofitRecipe
-from spit.weights import load, save
-from test_interop import vit
+from spit.weights import save
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Run = Callable[..., Any]
@@ -47,26 +47,26 @@ def test_from_a_vit_to_superpixels_and_again(spit: Run, command: list[object], p
     assert result.json["figures"]["images"] == 12
     assert "superpixel tokens for" in result.err
     assert "step 3/3 validation top1" in result.err
-    student = load(tmp_path / "run/model")
+    student = load_model(tmp_path / "run/model")
     assert (student.config.tokenizer, student.config.num_classes, student.config.gradients) == ("superpixel", 3, True)
     assert "# retrofit of vit.safetensors" in (tmp_path / "run/report.md").read_text()
 
     again = spit(*command, "--validation", photos)
     assert again.code == 0
     assert "had ended already: 3 steps" in again.out
-    assert "holds a run of another recipe: parent.tokenizer was 'superpixel', is 'voronoi'" in spit(
+    assert "holds a run of another recipe: model.options.tokenizer was None, is 'voronoi'" in spit(
         *command, "--tokenizer", "voronoi").error
 
 
 def test_another_tokenizer_and_a_second_teacher(spit: Run, command: list[object], parent: Path,
                                                 tmp_path: Path) -> None:
     save(from_timm(vit(width=48, patch=8, grid=4, classes=3), heads=3), tmp_path / "teacher")
-    result = spit(*command, "--tokenizer", "voronoi", "--set", "parent.options.cells=5", "--set",
-                  "parent.gradients=false", "--teacher", tmp_path / "teacher", "--set", "run.log=1")
+    result = spit(*command, "--tokenizer", "voronoi", "--set", "model.options.tokenizer_options.cells=5", "--set",
+                  "model.options.gradients=false", "--teacher", tmp_path / "teacher", "--set", "run.log=1")
     assert result.code == 0, result.err
     assert "ended after" in result.out
     assert "not validated" in result.out
-    student = load(tmp_path / "run/model")
+    student = load_model(tmp_path / "run/model")
     assert (student.config.tokenizer, student.config.tokenizer_options["cells"]) == ("voronoi", 5)
     assert not student.config.gradients
     assert '"second"' in (tmp_path / "run/metrics.jsonl").read_text()
@@ -74,13 +74,14 @@ def test_another_tokenizer_and_a_second_teacher(spit: Run, command: list[object]
 
 def test_a_recipe_and_changes(spit: Run, command: list[object], tmp_path: Path) -> None:
     """Options are over the recipe, --set over both; the rest is the retrofit's default."""
-    (tmp_path / "own.toml").write_text('[parent]\ntokenizer = "superpixel"\n[optimization]\nepochs = 7\nclip = 0.5\n'
+    (tmp_path / "own.toml").write_text('[model.options]\ntokenizer = "superpixel"\n'
+                                       '[optimization]\nepochs = 7\nclip = 0.5\n'
                                        f'[run]\noutput = "{tmp_path / "named"}"\n')
     place = command.index("-o")
     command[place : place + 2] = ["--recipe", tmp_path / "own.toml", "--tokenizer", "voronoi"]
     assert spit(*command, "--set", "distill.second=0.5").code == 0
     written = json.loads((tmp_path / "named/recipe.json").read_text())
-    assert written["parent"]["tokenizer"] == "voronoi"
+    assert written["model"]["options"]["tokenizer"] == "voronoi"
     assert written["distill"]["second"] == 0.5
     assert (written["optimization"]["epochs"], written["optimization"]["clip"]) == (1, 0.5)
     assert (written["optimization"]["lr"], written["optimization"]["ema"]) == (2e-4, 0.999)
@@ -95,7 +96,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
         return line
 
     assert "expected a parent, got none; give --parent" in error("retrofit", "--images", photos)
-    assert "expected photos to learn from, got none; give --images" in error("retrofit", "--parent", parent)
+    assert "expected photos to train on, got none" in error("retrofit", "--parent", parent)
     assert "nowhere: expected a folder" in error("retrofit", "--parent", parent, "--images", "nowhere")
     assert "no file nowhere.pth" in error("retrofit", "--parent", "nowhere.pth", "--images", photos)
     safetensors.torch.save_file({"conv1.weight": torch.zeros(3)}, tmp_path / "resnet.safetensors")
@@ -104,16 +105,26 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
     assert "'superpixels'" in error(*command, "--tokenizer", "superpixels")
     assert "no file teacher.pth" in error(*command, "--teacher", "teacher.pth")
     assert "multiple of the parent's patches of 16, got 40" in error(*command, "--set", "data.size=40")
-    assert "unknown key of [parent] 'weight'; the nearest known one is 'weights'" in error(
+    assert "[parent] unknown option 'weight'; the nearest known one is 'weights'" in error(
         *command, "--set", "parent.weight=3")
-    assert "expected a recipe, but there is none" in error(*command, "--recipe", tmp_path / "nowhere.toml")
-    assert "the nearest are retrofit_tiny, " in error(*command, "--recipe", "retrofit")
+    assert "no such recipe" in error(*command, "--recipe", tmp_path / "nowhere.toml")
+    assert "the nearest that come with spit are retrofit_tiny, " in error(*command, "--recipe", "retrofit")
     assert "expected a parent, got none" in error("retrofit", "--recipe", "retrofit_tiny", "--images", photos)
+
+
+def test_models_by_name(spit: Run, command: list[object], tmp_path: Path) -> None:
+    """--parent, --teacher and model.pretrained take what --model takes."""
+    by_name = [*command, "--parent", "rvit_tiny_16"]
+    assert "expected a parent with square patches, got one with voronoi tokens" in spit(*by_name).error
+    assert "a second teacher of the parent's 3 classes, got 1000 from spit_tiny_16" in spit(
+        *command, "--teacher", "spit_tiny_16").error
+    assert "got width 192 and 1000 classes in model.pretrained" in spit(
+        *command, "--set", "parent.start=spit_tiny_16").error
+    assert "no trained weights of vit_tiny_16 come with spit" in spit(*command, "--parent", "vit_tiny_16").error
 
 
 @pytest.mark.parametrize("path", ["a/b.pth", "it's", 'a"b\'c', "C:\\new\\'x'", "true", "3", "#x", "[a]"])
 def test_any_path_is_a_path(path: str) -> None:
-    recipe = read_recipe(None, [f"parent.weights={_toml(path)}", f"data.train={_toml([path, 'b'])}"], RetrofitRecipe)
-    assert isinstance(recipe, RetrofitRecipe)
+    recipe = RetrofitRecipe.read(None, [f"parent.weights={_toml(path)}", f"data.train={_toml((path, 'b'))}"])
     assert recipe.parent.weights == path
     assert recipe.data.train == (path, "b")

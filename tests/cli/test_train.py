@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spit.weights import load
+from spit.registry import load_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Run = Callable[..., Any]
@@ -29,7 +29,7 @@ def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp
     assert (result.json["steps"], result.json["photos"], result.json["classes"]) == (4, 8, 2)
     assert result.json["figures"]["images"] == 8
     assert "step 4/4 validation top1" in result.err
-    assert load(tmp_path / "run/model").config.depth == 2
+    assert load_model(tmp_path / "run/model").config.depth == 2
     assert (tmp_path / "run/classes.txt").read_text() == "even\nodd\n"
     written = names(tmp_path / "run")
     assert {"metrics.jsonl", "recipe.json", "report.md", "result.json"} <= set(written)
@@ -49,13 +49,14 @@ def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp
 
 def test_the_model_knows_its_classes_and_its_size(spit: Run, command: list[object], tmp_path: Path) -> None:
     assert spit(*command).code == 0
-    assert spit(*command, "--set", "model.num_classes=3", "-o", tmp_path / "more").code == 0
+    assert spit(*command, "--set", "model.options.num_classes=3", "-o", tmp_path / "more").code == 0
     model, photo = tmp_path / "run/model", tmp_path / "photos/odd/1.png"
-    assert load(tmp_path / "more/model").config.class_names == ("even", "odd", "class 2")
-    document = spit("classify", photo, "--weights", model, "--json").json
-    assert document["model"]["image_size"] == 32
+    assert load_model(tmp_path / "more/model").config.class_names == ("even", "odd", "class 2")
+    document = spit("classify", photo, "--model", model, "--json").json
+    config = load_model(model).config
+    assert (config.train_size, config.eval_size) == (32, 32)
     assert sorted(item["name"] for item in document["images"][0]["top"]) == ["even", "odd"]
-    assert "%  odd " in spit("classify", photo, "--weights", model).out
+    assert "%  odd " in spit("classify", photo, "--model", model).out
     measured = spit("evaluate", "classification", "--data", tmp_path / "photos", "--model", model, "--json").json
     assert (measured["size"], measured["images"]) == (32, 8)
 
@@ -72,13 +73,13 @@ def test_a_full_disk(spit: Run, command: list[object], tmp_path: Path, monkeypat
         patch.setattr(os, "replace", full)
         result = spit(*command, "--set", "run.checkpoint=2")
     assert (result.code, result.out) == (2, "")
-    assert "the checkpoint of step 4 could not be written: the disk is full; the one of step 2 is whole" in result.err
+    assert "the checkpoint of step 4 could not be written: the disk is full; the one of step 2 is intact" in result.err
     result = spit(*command, "--json")
     assert (result.code, result.json["resumed"]) == (0, 2)
 
 
 def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path) -> None:
-    assert "expected a recipe, but there is none" in spit("train", tmp_path / "nowhere.toml").error
+    assert "no such recipe" in spit("train", tmp_path / "nowhere.toml").error
     assert "the nearest known one is 'epochs'" in spit(*command, "--set", "optimization.epoch=3").error
     assert "unknown model 'spit_tiny'" in spit(*command, "--set", "model.name=spit_tiny").error
     assert "nowhere: expected a folder" in spit(*command, "--set", "data.train=nowhere", "-o", tmp_path / "other").error
@@ -86,8 +87,8 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path)
         "train", RECIPE, "-o", tmp_path / "third", "--device", "cpu").error
     (tmp_path / "file").write_text("")
     assert "expected a folder for the run, got the file" in spit(*command, "-o", tmp_path / "file").error
-    assert "expected model.num_classes of at least 2" in spit(
-        *command, "--set", "model.num_classes=1", "-o", tmp_path / "fourth").error
+    assert "expected num_classes of at least 2" in spit(
+        *command, "--set", "model.options.num_classes=1", "-o", tmp_path / "fourth").error
 
 
 def test_one_process_at_a_time(spit_process: Run, command: list[object], tmp_path: Path) -> None:
@@ -97,7 +98,21 @@ def test_one_process_at_a_time(spit_process: Run, command: list[object], tmp_pat
         assert "another process is training there" in spit_process(*command).error
 
 
-def test_weights_of_another_size(spit: Run, command: list[object], tmp_path: Path) -> None:
+def test_a_trained_model_is_a_start(spit: Run, command: list[object], tmp_path: Path) -> None:
+    """One of one's own, and one that comes with spit by its name."""
     assert spit(*command).code == 0
-    result = spit(*command, "--set", f"model.pretrained={tmp_path / 'run/model'}", "-o", tmp_path / "next")
-    assert "is no spit_tiny_16: expected width 192, got 48" in result.error  # a name is a promise of its size
+    result = spit(*command, "--set", f"model.pretrained={tmp_path / 'run/model'}", "-o", tmp_path / "next", "--json")
+    assert result.code == 0, result.err
+    assert result.json["name"] == str(tmp_path / "run/model")
+    transfer = ["train", "transfer", "--set", "model.pretrained=spit_tiny_16", "--set", f"data.train={tmp_path}/photos",
+                "--set", "data.size=32", "--set", "data.side=36", "--set", "data.workers=0", "--set",
+                "optimization.batch=4", "--set", "optimization.epochs=1", "-o", tmp_path / "transfer", "--device",
+                "cpu"]
+    result = spit(*transfer)
+    assert result.code == 0, result.err
+    config = load_model(tmp_path / "transfer/model").config
+    assert (config.fill, config.class_names, config.eval_size) == ("image", ("even", "odd"), 32)
+    wrong = spit(*command, "--set", "model.pretrained=spit_tiny_16", "-o", tmp_path / "wrong").error
+    assert "do not fit the config" in wrong  # the recipe asks for another depth and width
+    assert "unknown model 'spit_tinny_16'" in spit(*transfer, "--set", "model.pretrained=spit_tinny_16", "-o",
+                                                   tmp_path / "unknown").error

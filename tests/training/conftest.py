@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spit.training.recipe import Recipe, read_recipe
+from spit.training.recipe import Recipe
 
 TINY = """
 [model]
-name = "spit_tiny_16"
+name = "spit_tiny_16.paper"
 [model.options]
 depth = 2
 width = 24
 heads = 2
 layer_scale = 0.5
 tokenizer_options = { levels = 2 }
+drop_path = 0.3
+token_budget = 20
 [data]
 train = ["PHOTOS"]
 validation = ["PHOTOS"]
@@ -32,8 +34,6 @@ batch = 8
 lr = 1e-2
 warmup = 1
 ema = 0.9
-drop_path = 0.3
-token_budget = 20
 smoothing = 0.1
 [run]
 log = 1
@@ -72,7 +72,7 @@ def recipe_file(photos: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def recipe(recipe_file: Path) -> Callable[..., Recipe]:
     """``recipe("optimization.epochs=1")``: the tiny recipe with changes."""
-    return lambda *changes: read_recipe(recipe_file, changes)
+    return lambda *changes: Recipe.read(recipe_file, changes)
 
 
 @pytest.fixture

@@ -228,18 +228,18 @@ def test_no_cutmix(changes: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"scale": (0.0, 1.0)}, r"expected scale as two rising numbers above 0 and at most 1, got \(0.0, 1.0\)"),
-    ({"scale": (0.5, 1.5)}, r"at most 1, got \(0.5, 1.5\)"),
-    ({"ratio": (2.0, 1.0)}, r"expected ratio as two rising numbers above 0, got \(2.0, 1.0\)"),
-    ({"flip": 1.5}, "expected flip from 0 to 1, got 1.5"),
-    ({"magnitude": 31.0}, "expected magnitude from 0 to 30, got 31.0"),
-    ({"jitter": -0.1}, "expected jitter from 0 to 1, got -0.1"),
-    ({"cutmix_share": float("nan")}, "expected cutmix_share from 0 to 1, got nan"),
-    ({"layers": -1}, "expected layers of 0 or more, got -1"),
-    ({"cutmix": -1.0}, "expected cutmix of 0 or more, got -1.0"),
-    ({"cutmix": float("nan")}, "expected cutmix of 0 or more, got nan"),
-    ({"policies": ()}, r"expected policies among none, rand and three, got \(\)"),
-    ({"policies": ("rand", "auto")}, "got .*'auto'"),
+    ({"scale": (0.0, 1.0)}, "expected scale above 0, got 0.0"),
+    ({"scale": (0.5, 1.5)}, "expected scale of at most 1, got 1.5"),
+    ({"ratio": (2.0, 1.0)}, r"expected ratio as two rising numbers, got \(2.0, 1.0\)"),
+    ({"flip": 1.5}, "expected flip of at most 1, got 1.5"),
+    ({"magnitude": 31.0}, "expected magnitude of at most 30, got 31.0"),
+    ({"jitter": -0.1}, "expected jitter of at least 0, got -0.1"),
+    ({"cutmix_share": float("nan")}, "expected cutmix_share of at least 0, got nan"),
+    ({"layers": -1}, "expected layers of at least 0, got -1"),
+    ({"cutmix": -1.0}, "expected cutmix of at least 0, got -1.0"),
+    ({"cutmix": float("nan")}, "expected cutmix of at least 0, got nan"),
+    ({"policies": ()}, "expected at least one policy, got none"),
+    ({"policies": ("rand", "auto")}, "expected policies to be one of none, rand, three, got 'auto'"),
 ])
 def test_wrong_configs(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):

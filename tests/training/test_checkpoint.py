@@ -120,7 +120,7 @@ def test_a_full_disk(writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(TrainingError, match=r"step 3 could not be written: the disk is full; the one of step 2 is "
-                                                r"whole; make room and run the same command"):
+                                                r"intact; make room and run the same command"):
             checkpoints.save(3, tensors(3), {})
     assert sorted(path.name for path in checkpoints.folder.iterdir()) == before
     newest = checkpoints.load()

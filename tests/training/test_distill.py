@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from interop.test_timm import vit
 from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.interop import from_timm
@@ -25,9 +26,13 @@ from spit.training.distill import (
 from spit.training.distributed import Team
 from spit.training.fused import fused
 from spit.training.task import Batch
-from test_interop import vit
 
-OPTIONS = {"levels": 2}
+PAPER = {"levels": 2, "compactness": 0.0, "self_loop": "clipped"}
+
+
+def made(parent: SpitModel, tokenizer: str = "superpixel", options: Mapping[str, Any] = PAPER,
+         **others: Any) -> SpitModel:
+    return student_of(parent, {"tokenizer": tokenizer, "tokenizer_options": options, **others})
 
 
 @pytest.fixture
@@ -50,8 +55,8 @@ def batch_of(images: Tensor, cutmix: float = 0.0) -> Batch:
 
 
 def test_a_student_has_the_parents_weights(parent: SpitModel) -> None:
-    student = student_of(parent, "superpixel", OPTIONS, token_budget=7, drop_path=0.1)
-    assert (student.config.tokenizer, student.config.tokenizer_options) == ("superpixel", OPTIONS)
+    student = made(parent, token_budget=7, drop_path=0.1)
+    assert (student.config.tokenizer, student.config.tokenizer_options) == ("superpixel", PAPER)
     assert (student.config.token_budget, student.config.drop_path, student.config.gradients) == (7, 0.1, True)
     assert (student.config.position_bins, student.config.position_sigma) == (16, 0.025)
     assert (student.config.normalization, student.config.resolution) == ("imagenet", 4)
@@ -65,7 +70,7 @@ def test_a_student_has_the_parents_weights(parent: SpitModel) -> None:
 @pytest.mark.parametrize("gradients", [True, False])
 def test_gamma_of_the_student(parent: SpitModel, images: Tensor, gradients: bool) -> None:
     """Colours as they were, positions resampled, gradients not yet."""
-    student = student_of(parent, "superpixel", OPTIONS, gradients)
+    student = made(parent, gradients=gradients)
     weight, known = student.embedder.projection.weight, parent.embedder.projection.weight
     assert torch.equal(weight[:, :48], known[:, :48])
     assert weight.shape[1] == 48 + 256 * (1 + gradients)
@@ -82,7 +87,7 @@ def test_positions_of_the_student(images: Tensor) -> None:
     slopes = torch.linspace(-1, 1, 48)
     tensors["pos_embed"][0, 1:] = 8 + (y * slopes[0] + x).flatten()[:, None] * slopes / 8
     parent = from_timm(tensors, heads=3)
-    student = student_of(parent, "patch", {"size": 16}, gradients=False)
+    student = made(parent, "patch", {"size": 16}, gradients=False)
     weight = student.embedder.projection.weight[:, 3:]
     assert torch.allclose(weight.T, tensors["pos_embed"][0, 1:] / 0.25, rtol=1e-5)
     large = images.repeat_interleave(16, -1).repeat_interleave(16, -2)  # 256²: a patch has 16 × 16 pixels
@@ -98,9 +103,9 @@ def test_a_parent_that_spit_made(images: Tensor) -> None:
     """It has the student's own features: γ stays as it is."""
     config = ModelConfig(tokenizer="patch", resolution=4, width=48, depth=1, heads=3, num_classes=5)
     parent = SpitModel(config).eval()
-    student = student_of(parent, "superpixel", OPTIONS)
+    student = made(parent)
     assert torch.allclose(student.embedder.projection.weight, parent.embedder.projection.weight, atol=1e-7)
-    plain = student_of(parent, "superpixel", OPTIONS, gradients=False).embedder.projection.weight
+    plain = made(parent, gradients=False).embedder.projection.weight
     assert torch.equal(plain, student.embedder.projection.weight[:, : 48 + 256])
     assert Distillation(student, parent, DistillConfig()).patch == 16  # the tokenizer's default
     patches = student.with_tokenizer("patch").eval()
@@ -108,10 +113,10 @@ def test_a_parent_that_spit_made(images: Tensor) -> None:
 
 
 def test_a_parent_without_patches(parent: SpitModel) -> None:
-    student = student_of(parent, "voronoi", {"cells": 4})
-    words = "expected a parent with square patches, got one with voronoi tokens; bring a ViT with spit.from_timm"
+    student = made(parent, "voronoi", {"cells": 4})
+    words = "expected a parent with square patches, got one with voronoi tokens; load a ViT with spit.from_timm"
     with pytest.raises(WeightsError, match=words):
-        student_of(student, "superpixel", OPTIONS)
+        made(student)
     with pytest.raises(WeightsError, match=words):
         Distillation(student, student, DistillConfig())
 
@@ -129,8 +134,8 @@ LAST = {"features": (-1,)}
 
 @pytest.mark.parametrize("tokenizer", ["superpixel", "voronoi"])
 def test_pooling(parent: SpitModel, images: Tensor, tokenizer: str) -> None:
-    options: Mapping[str, Any] = OPTIONS if tokenizer == "superpixel" else {"cells": 9}
-    student = student_of(parent, tokenizer, options, token_budget=6)
+    options: Mapping[str, Any] = PAPER if tokenizer == "superpixel" else {"cells": 9}
+    student = made(parent, tokenizer, options, token_budget=6)
     with torch.no_grad():
         truth = parent(images, record=LAST)
         answer = student.eval()(images, record=())
@@ -174,7 +179,7 @@ def test_compiled_comparisons(parent: SpitModel, images: Tensor, monkeypatch: py
     """As torch.compile traces them, with their gradient; without a C++ compiler, which a machine may not have."""
     monkeypatch.setattr("torch.compile", partial(torch.compile, backend="aot_eager"))
     fused.cache_clear()
-    student = student_of(parent, "superpixel", OPTIONS, token_budget=None)
+    student = made(parent, token_budget=None)
     for part in (images, images[:1]):  # another number of tokens
         plain, compiled = (Distillation(student, parent, DistillConfig(), compiled=compiled).loss(
             student, batch_of(part))[0] for compiled in (False, True))
@@ -186,7 +191,7 @@ def test_compiled_comparisons(parent: SpitModel, images: Tensor, monkeypatch: py
 
 def test_the_loss_of_a_batch_is_the_mean_of_its_parts(parent: SpitModel, images: Tensor) -> None:
     """So that many processes, or accumulated passes, learn as one."""
-    student = student_of(parent, "superpixel", OPTIONS, token_budget=None)
+    student = made(parent, token_budget=None)
     task = Distillation(student, parent, DistillConfig())
     whole, *parts = (task.loss(student, batch_of(part))[0].item() for part in (images, images[:1], images[1:]))
     assert whole == pytest.approx(sum(parts) / 2, rel=1e-5)
@@ -216,9 +221,9 @@ def smooth_l1(one: Tensor, other: Tensor) -> float:
 
 
 def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
-    student = student_of(parent, "superpixel", OPTIONS, token_budget=None).train()
+    student = made(parent, token_budget=None).train()
     second = torch.tensor([[0.0, 1, 2, 3, 4]]).expand(2, 5)
-    config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0, second=7.0, second_temperature=0.8, temperature=2.0)
+    config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0, second=7.0, temperature=2.0)
     loss, parts = Distillation(student, parent, config, lambda images: second).loss(student, batch_of(images))
     answer, truth = student(images, record=("features",)), parent(images, record=("features",))
 
@@ -232,7 +237,7 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
         return sum((each[0] + each[1:].mean()).item() for each in distance.split(
             answer.features[layer].counts.tolist())) / len(answer.partition)
 
-    by_hand = {"logits": divergence(truth.logits), "second": divergence(second / 0.8),
+    by_hand = {"logits": divergence(truth.logits), "second": divergence(second),
                "class_token": smooth_l1(answer.class_token, truth.class_token),
                "tokens": sum(missed(layer) for layer in answer.features) / len(answer.features)}
     agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
@@ -248,7 +253,7 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
 
 
 def test_parts_that_weigh_nothing_are_not_computed(parent: SpitModel, images: Tensor) -> None:
-    student = student_of(parent, "superpixel", OPTIONS)
+    student = made(parent)
     task = Distillation(student, parent, DistillConfig(class_token=0.0, tokens=0.0))
     loss, parts = task.loss(student, batch_of(images))
     assert parts.keys() == {"logits", "agreement"}
@@ -256,7 +261,7 @@ def test_parts_that_weigh_nothing_are_not_computed(parent: SpitModel, images: Te
 
 
 def test_everyone_sees_the_same_mixed_images(parent: SpitModel, images: Tensor) -> None:
-    student, seen = student_of(parent, "superpixel", OPTIONS), []
+    student, seen = made(parent), []
     parent.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
 
     def teacher(images: Tensor) -> Tensor:
@@ -277,7 +282,7 @@ def test_everyone_sees_the_same_mixed_images(parent: SpitModel, images: Tensor) 
 
 
 def test_it_learns(parent: SpitModel, images: Tensor) -> None:
-    student = student_of(parent, "superpixel", OPTIONS, fill="zero").train()  # further away, so more to learn
+    student = made(parent, fill="zero").train()  # further away, so more to learn
     task = Distillation(student, parent, DistillConfig())
     optimizer = torch.optim.AdamW(student.parameters(), lr=1e-3)
     losses = []
@@ -293,12 +298,12 @@ def test_it_learns(parent: SpitModel, images: Tensor) -> None:
 def test_filled_patches_begin_nearer_to_the_parent(parent: SpitModel, images: Tensor) -> None:
     """A region's outline is an edge that the parent never saw."""
     losses = [Distillation(student, parent, DistillConfig()).loss(student, batch_of(images))[0].item()
-              for fill in ("zero", "mean") for student in [student_of(parent, "superpixel", OPTIONS, fill=fill)]]
+              for fill in ("zero", "mean") for student in [made(parent, fill=fill)]]
     assert losses[1] < losses[0]
 
 
 def test_groups(parent: SpitModel) -> None:
-    student = student_of(parent, "superpixel", OPTIONS)
+    student = made(parent)
     groups = Distillation(student, parent, DistillConfig(embedder_rate=6.0)).groups()
     listed = [(name, id(parameter)) for group in groups for name, parameter in group.parameters.items()]
     assert sorted(listed) == sorted((name, id(parameter)) for name, parameter in student.named_parameters())
@@ -310,7 +315,7 @@ def test_groups(parent: SpitModel) -> None:
 
 
 def test_what_the_loop_asks_for(parent: SpitModel) -> None:
-    student, alone = student_of(parent, "superpixel", OPTIONS), Team(0, 1, torch.device("cpu"))
+    student, alone = made(parent), Team(0, 1, torch.device("cpu"))
     parent.train()
     task = Distillation(student, parent, DistillConfig(), validate=lambda model, team: {
         "student": float(model is student), "processes": team.size})
@@ -322,7 +327,7 @@ def test_what_the_loop_asks_for(parent: SpitModel) -> None:
 
 def test_a_share_of_the_beginning_is_kept(parent: SpitModel) -> None:
     """A quarter of the way back, in what is validated and saved; what trains is left as it is."""
-    student = student_of(parent, "superpixel", OPTIONS)
+    student = made(parent)
     begun = {name: tensor.clone() for name, tensor in student.state_dict().items()}
     with torch.no_grad():
         for parameter in student.parameters():
@@ -339,14 +344,14 @@ def test_a_share_of_the_beginning_is_kept(parent: SpitModel) -> None:
 
 
 def test_a_share_of_another_beginning(parent: SpitModel) -> None:
-    other = SpitModel(student_of(parent, "superpixel", OPTIONS).config.replace(position_bins=8))
+    other = SpitModel(made(parent).config.replace(depth=1 + parent.config.depth))
     with pytest.raises(WeightsError, match=r"distill\.keep"):
         Distillation(other, parent, DistillConfig(keep=0.25))
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"logits": -1.0}, "expected logits of 0 or more, got -1.0"),
-    ({"tokens": float("nan")}, "expected tokens of 0 or more, got nan"),
+    ({"logits": -1.0}, "expected logits of at least 0, got -1.0"),
+    ({"tokens": float("nan")}, "expected tokens of at least 0, got nan"),
     ({"temperature": 0.0}, "expected temperature above 0, got 0.0"),
     ({"embedder_rate": -2.0}, "expected embedder_rate above 0, got -2.0"),
     ({"keep": 1.0}, "expected keep below 1, got 1.0"),

@@ -25,7 +25,7 @@ def test_beginning_anew(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     assert prepare(tmp_path, recipe().to_dict(), fresh=True) is None
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "mine.txt").write_text("kept")
-    with pytest.raises(TrainingError, match=r"holds a run already .*leave --fresh out to go on with it"):
+    with pytest.raises(TrainingError, match=r"holds a run already .*leave out --fresh to resume it"):
         prepare(tmp_path, recipe().to_dict(), fresh=True)
     assert prepare(tmp_path, recipe("optimization.lr=0.5").to_dict(), fresh=True, force=True) is None
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".toml") == ["mine.txt", "recipe.json"]
@@ -34,7 +34,7 @@ def test_beginning_anew(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
 @pytest.mark.parametrize("force", [False, True])
 def test_what_is_somebody_else_s(recipe: Callable[..., Recipe], tmp_path: Path, force: bool) -> None:
     (tmp_path / "model").mkdir()
-    with pytest.raises(TrainingError, match="holds model, but no run of spit's; choose another folder"):
+    with pytest.raises(TrainingError, match="holds model, but no run of spit; choose another folder"):
         prepare(tmp_path, recipe().to_dict(), fresh=force, force=force)
     assert (tmp_path / "model").is_dir()
 

@@ -6,37 +6,37 @@ from typing import Any
 import pytest
 
 from spit.training.errors import TrainingError
-from spit.training.journal import Journal, Silent, read_metrics
+from spit.training.journal import Journal, Listener, read_metrics
 from spit.training.report import write_report
 
 
 def test_lines_of_steps_that_are_done_again_go(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, 0, Silent())
+    journal = Journal(tmp_path, 0, Listener())
     for step in range(1, 6):
         journal.write("train", step, {"loss": 1 / step})
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "step": 6, "lo')  # what a kill may leave
     assert [line["step"] for line in read_metrics(tmp_path)] == [1, 2, 3, 4, 5]
-    again = Journal(tmp_path, 3, Silent())
+    again = Journal(tmp_path, 3, Listener())
     again.write("train", 4, {"loss": 0.0})
     assert [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [1, 2, 3, 4]
     assert read_metrics(tmp_path)[-1] == {"kind": "train", "step": 4, "loss": 0.0}
 
 
 def test_who_has_no_folder_writes_nothing(tmp_path: Path) -> None:
-    Journal(None, 0, Silent()).write("train", 1, {"loss": 1.0})
+    Journal(None, 0, Listener()).write("train", 1, {"loss": 1.0})
     assert read_metrics(tmp_path) == []
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = Journal(tmp_path, 0, Silent())
+    journal = Journal(tmp_path, 0, Listener())
     monkeypatch.setattr(os, "write", lambda descriptor, data: 3)
-    with pytest.raises(TrainingError, match=r"expected a disk with room .*No space left on device"):
+    with pytest.raises(TrainingError, match=r"cannot append a line \(No space left on device\); make room"):
         journal.write("train", 1, {"loss": 1.0})
 
 
 def test_a_report(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, 0, Silent())
+    journal = Journal(tmp_path, 0, Listener())
     for step in range(1, 31):
         journal.write("train", step, {"loss": 2 / step, "top1": 0.1, "lr": 0.1, "images_per_second": 10.0 * step})
         if step % 2 == 0:

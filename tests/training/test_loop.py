@@ -8,23 +8,24 @@ import torch
 from torch import Tensor
 
 from spit.data.photos import Photos
+from spit.errors import Stopped
+from spit.registry import load_model
 from spit.training.batches import Batches
+from spit.training.build import build_model
 from spit.training.checkpoint import Checkpoints
 from spit.training.classify import Classification
 from spit.training.distributed import Team
-from spit.training.errors import Stopped, TrainingError
-from spit.training.journal import Silent, read_metrics
+from spit.training.errors import TrainingError
+from spit.training.journal import Listener, read_metrics
 from spit.training.loop import Outcome, fit
 from spit.training.recipe import Recipe
 from spit.training.task import Batch
-from spit.training.train import build_model
-from spit.weights import load
 
 ALONE = Team(0, 1, torch.device("cpu"))
-PLAIN = ("optimization.drop_path=0.0", "optimization.token_budget=0", "run.validate=0")
+PLAIN = ("model.options.drop_path=0.0", "model.options.token_budget=none", "run.validate=0")
 
 
-class Words(Silent):
+class Words(Listener):
     def __init__(self) -> None:
         self.said: list[str] = []
         self.steps: list[int] = []
@@ -43,6 +44,7 @@ class Hurt(Classification):
     dtypes: ClassVar[list[torch.dtype]] = []
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        assert self.module.training
         if torch.is_autocast_enabled("cpu"):
             self.dtypes.append(torch.get_autocast_dtype("cpu"))
         with torch.autocast("cpu", enabled=False):  # its AMX kernels are not allowed on every machine that has AMX
@@ -63,8 +65,7 @@ def run(photos: Path, recipe: Callable[..., Recipe], tmp_path: Path) -> Run:
         task = Hurt(build_model(chosen, 2), chosen.optimization.smoothing)
         task.bad = bad
         batches = Batches(listed, chosen.optimization.batch, chosen.run.seed, resident=True)
-        return fit(task, batches, tmp_path / name, ALONE, size=chosen.data.size, augment=chosen.augment,
-                   optimization=chosen.optimization, run=chosen.run, listener=listener)
+        return fit(task, batches, tmp_path / name, ALONE, chosen, listener)
 
     return start
 
@@ -89,7 +90,7 @@ def test_a_run(run: Run, tmp_path: Path) -> None:
     assert {"kind", "step", "loss", "top1", "lr", "epoch", "images_per_second"} == lines[0].keys()
     assert lines[-1]["epoch"] == 4
     assert Checkpoints(tmp_path / "a/checkpoints").steps() == [8, 10]
-    model = load(tmp_path / "a/model")
+    model = load_model(tmp_path / "a/model")
     assert model.config.num_classes == 2
     again = run("a")
     assert (again.resumed, again.steps) == (10, 10)
@@ -123,12 +124,12 @@ def test_a_step_that_is_no_number_is_left_out(run: Run, tmp_path: Path) -> None:
     lines = read_metrics(tmp_path / "a")
     assert [(line["step"], line.get("skipped")) for line in lines] == [(4, 2), (5, None), (8, 1), (10, None)]
     assert all(line["loss"] < 10 for line in lines)
-    assert any("2 steps before step 4 were left out: their gradients were no numbers" in text for text in words.said)
-    assert all(tensor.isfinite().all() for tensor in load(tmp_path / "a/model").state_dict().values())
+    assert any("skipped 2 steps before step 4: their gradients were not finite" in text for text in words.said)
+    assert all(tensor.isfinite().all() for tensor in load_model(tmp_path / "a/model").state_dict().values())
 
 
 def test_too_many_of_them_stop_the_run(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"no numbers in 3 steps in a row, to step 8; the checkpoint of step 4 is "
+    with pytest.raises(TrainingError, match=r"not finite in 3 steps in a row, to step 8; the checkpoint of step 4 is "
                                             r"good: lower optimization.lr"):
         run("a", "run.log=2", "run.patience=3", bad=(5, 6, 7))
     assert run("a").resumed == 4  # and with a remedy it goes on
@@ -143,7 +144,7 @@ def test_ctrl_c(run: Run, tmp_path: Path) -> None:
 
                 signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(Stopped, match="stopped at step 3 of 10, and saved; run the same command to go on"):
+    with pytest.raises(Stopped, match="stopped at step 3 of 10 and saved; run the same command to resume"):
         run("a", listener=Impatient())
     assert run("a").resumed == 3
     run("b")

@@ -12,11 +12,11 @@ import torch
 
 from spit.training.distributed import Team
 from spit.training.journal import read_metrics
-from spit.training.recipe import read_recipe
+from spit.training.recipe import Recipe
 from spit.training.train import train
 
-CHANGES = ("optimization.epochs=12", "optimization.lr=2e-3", "optimization.drop_path=0.0",
-           "optimization.token_budget=0", "run.checkpoint=2")
+CHANGES = ("optimization.epochs=12", "optimization.lr=2e-3", "model.options.drop_path=0.0",
+           "model.options.token_budget=none", "run.checkpoint=2")
 
 
 def children(pid: int) -> list[int]:
@@ -45,10 +45,10 @@ def test_one_curve_and_an_elastic_restart(process: Callable[..., "Popen[str]"], 
         assert time.monotonic() < give_up
         time.sleep(0.002)
     os.kill(children(child.pid)[-1], signal.SIGKILL)
-    train(read_recipe(recipe_file, CHANGES), tmp_path / "one", Team(0, 1, torch.device("cpu")))
+    train(Recipe.read(recipe_file, CHANGES), tmp_path / "one", Team(0, 1, torch.device("cpu")))
     said, _ = child.communicate(timeout=60)
     assert child.returncode == 0, said
-    assert "going on from step" in said
+    assert "resuming from step" in said
     assert "on 2 × cpu" in said
 
     lines = [read_metrics(tmp_path / name) for name in ("one", "two")]

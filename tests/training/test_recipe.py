@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from spit.registry import create_model, list_models
+from spit.errors import WeightsError
+from spit.registry import create_model, load_model, model_config
+from spit.training.build import build_model
 from spit.training.errors import TrainingError
-from spit.training.recipe import FREE, ModelRecipe, Recipe, _flat, differences, read_recipe, recipes
-from spit.training.train import build_model
+from spit.training.recipe import FREE, ModelRecipe, Recipe, _flat, differences, recipes
+from spit.training.retrofit import RetrofitRecipe
 from spit.weights import save
 
 RECIPES = [path for path in sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -17,8 +19,8 @@ RECIPES = [path for path in sorted((Path(__file__).parents[2] / "recipes").glob(
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_those_that_come_with_spit(path: Path) -> None:
-    recipe = read_recipe(path)
-    assert recipe.model.name in list_models()
+    recipe = Recipe.read(path)
+    assert recipe.model.pretrained or model_config(recipe.model.name)
     top = path.read_text().partition("[model]")[0]
     assert "Expected time:" in top
     assert "Expected result:" in top
@@ -28,14 +30,15 @@ def test_those_that_come_with_spit(path: Path) -> None:
 def test_appendix_c() -> None:
     names = {path.stem: path for path in RECIPES}
     assert {"pretrain_base_256", "finetune_base_384", "transfer", "imagenette_tiny", "smoke"} <= names.keys()
-    first, second = (read_recipe(names[name]) for name in ("pretrain_base_256", "finetune_base_384"))
+    first, second = (Recipe.read(names[name]) for name in ("pretrain_base_256", "finetune_base_384"))
     said = first.optimization
     assert (said.epochs, said.lr, said.min_lr, said.warmup_lr, said.warmup) == (300, 3e-3, 1e-6, 1e-5, 5)
-    assert (said.weight_decay, said.eps, said.drop_path, said.precision) == (0.02, 1e-7, 0.2, "fp32")
+    assert (said.weight_decay, said.eps, said.precision) == (0.02, 1e-7, "fp32")
+    assert (first.model.name, first.model.options["drop_path"]) == ("spit_base_16.paper", 0.2)
     assert (first.data.size, first.augment.scale, first.augment.cutmix) == (256, (0.08, 1.0), 1.0)
     assert set(first.augment.policies) == {"rand", "three"}
     said = second.optimization
-    assert (said.epochs, said.lr, said.drop_path, second.data.size) == (30, 1e-4, 0.4, 384)
+    assert (said.epochs, said.lr, second.model.options["drop_path"], second.data.size) == (30, 1e-4, 0.4, 384)
     assert (second.augment.layers, second.augment.magnitude) == (2, 20)
 
 
@@ -53,22 +56,22 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ("optimization.epoch=3", r"unknown key of \[optimization\] 'epoch'; the nearest known one is 'epochs'"),
+    ("optimization.epoch=3", r"\[optimization\] unknown option 'epoch'; the nearest known one is 'epochs'"),
     ("optimizer.epochs=3", "unknown section 'optimizer'; the nearest known one is 'optimization'"),
     ("augment.cutmixing=1", "the nearest known one is 'cutmix'"),
-    ("optimization.epochs=many", "expected optimization.epochs of type float, got 'many'"),
-    ("optimization.batch=2.5", "expected optimization.batch of type int, got 2.5"),
-    ("optimization.compile=1", "expected optimization.compile of type bool, got 1"),
-    ("optimization.accumulate=true", "expected optimization.accumulate of type int, got True"),
+    ("optimization.epochs=many", "expected epochs of type float, got 'many'"),
+    ("optimization.batch=2.5", "expected batch of type int, got 2.5"),
+    ("optimization.compile=1", "expected compile of type bool, got 1"),
+    ("optimization.accumulate=true", "expected accumulate of type int, got True"),
     ("optimization.batch=7", "expected an even batch"),
     ("optimization.epochs=0", "expected epochs above 0, got 0"),
     ("optimization.ema=1", "expected ema below 1, got 1"),
-    ("optimization.betas=[0.9]", "expected optimization.betas as a list of 2"),
-    ("optimization.betas=[0.9, 1.0]", "expected betas from 0 to below 1"),
-    ("optimization.precision=fp16", "expected precision fp32 or bf16, got 'fp16'"),
+    ("optimization.betas=[0.9]", "expected betas of type tuple of 2 float, got \\(0.9,\\)"),
+    ("optimization.betas=[0.9, 1.0]", "expected betas below 1, got 1.0"),
+    ("optimization.precision=fp16", "expected precision to be one of fp32, bf16, got 'fp16'"),
     ("data.workers=-1", "expected workers of at least 0, got -1"),
     ("run.log=0", "expected log of at least 1, got 0"),
-    ("augment.flip=2", "expected flip from 0 to 1, got 2"),
+    ("augment.flip=2", "expected flip of at most 1, got 2"),
     ("epochs=3", "expected section.key=value"),
     ("optimization.epochs", "expected section.key=value"),
 ])
@@ -80,12 +83,12 @@ def test_wrong_values(change: str, words: str, recipe: Callable[..., Recipe]) ->
 def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "smoke").mkdir()  # a run's folder is no recipe
-    own = read_recipe(next(path for path in RECIPES if path.stem == "smoke"))
-    assert read_recipe(Path("smoke")) == read_recipe(Path("smoke.toml")) == own
+    own = Recipe.read(next(path for path in RECIPES if path.stem == "smoke"))
+    assert Recipe.read(Path("smoke")) == Recipe.read(Path("smoke.toml")) == own
     (tmp_path / "smoke.toml").write_text("[run]\nseed = 7\n")
-    assert read_recipe(Path("smoke.toml")).run.seed == 7, "a file that is there comes first"
-    with pytest.raises(TrainingError, match=r"smok: expected a recipe, but .* the nearest are smoke, "):
-        read_recipe(Path("smok"))
+    assert Recipe.read(Path("smoke.toml")).run.seed == 7, "a file that is there comes first"
+    with pytest.raises(TrainingError, match=r"smok: no such recipe; the nearest that come with spit are smoke, "):
+        Recipe.read(Path("smok"))
 
 
 def test_those_that_were_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,14 +103,14 @@ def test_those_that_were_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_recipe(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="expected a recipe, but there is none"):
-        read_recipe(tmp_path / "nowhere.toml")
+    with pytest.raises(TrainingError, match="no such recipe"):
+        Recipe.read(tmp_path / "nowhere.toml")
     (tmp_path / "bad.toml").write_text("[model\n")
     with pytest.raises(TrainingError, match="expected a recipe in TOML"):
-        read_recipe(tmp_path / "bad.toml")
+        Recipe.read(tmp_path / "bad.toml")
     (tmp_path / "flat.toml").write_text("model = 3\n")
     with pytest.raises(TrainingError, match=r"expected a table \[model\], got 3"):
-        read_recipe(tmp_path / "flat.toml")
+        Recipe.read(tmp_path / "flat.toml")
 
 
 def test_differences(recipe: Callable[..., Recipe]) -> None:
@@ -122,7 +125,7 @@ def test_differences(recipe: Callable[..., Recipe]) -> None:
 def test_a_new_head(tmp_path: Path) -> None:
     parent = create_model("spit_tiny_16", num_classes=3)
     save(parent, tmp_path / "parent")
-    recipe = Recipe(model=ModelRecipe(pretrained=str(tmp_path / "parent")))
+    recipe = Recipe(model=ModelRecipe(pretrained=str(tmp_path / "parent"), options={"drop_path": 0.2}))
     child = build_model(recipe, 7)
     assert child.config.num_classes == child.head.linear.out_features == 7
     assert torch.equal(child.embedder.class_token, parent.embedder.class_token)
@@ -131,10 +134,46 @@ def test_a_new_head(tmp_path: Path) -> None:
 
 
 def test_a_model(recipe: Callable[..., Recipe]) -> None:
-    model = build_model(recipe("model.options.layer_scale=none", "optimization.token_budget=0"), 5)
+    model = build_model(recipe("model.options.layer_scale=none", "model.options.token_budget=none"), 5)
     config = model.config
     assert (config.depth, config.width, config.num_classes) == (2, 24, 5)
     assert (config.layer_scale, config.token_budget, config.drop_path) == (None, None, 0.3)
-    assert model.training
     with pytest.raises(ValueError, match="unknown model option 'dept'"):
         build_model(recipe("model.options.dept=3"), 5)
+    assert build_model(recipe("model.options.num_classes=7"), 5).config.num_classes == 7
+
+
+@pytest.mark.parametrize("source", ["spit_tiny_16", "spit_tiny_16.deit_retrofit"])
+def test_a_model_that_comes_with_spit(source: str) -> None:
+    known = load_model(source)
+    model = build_model(Recipe(model=ModelRecipe("vit_base_16", source)), 3)
+    assert model.config == known.config.replace(num_classes=3)
+    assert torch.equal(model.embedder.projection.weight, known.embedder.projection.weight)
+    with pytest.raises(WeightsError, match="do not fit the config: backbone"):
+        build_model(Recipe(model=ModelRecipe(pretrained=source, options={"depth": 13})), 3)
+
+
+def test_the_paper_s_bandwidth_goes_by_the_gradients() -> None:
+    for gradients, sigma in ((True, 0.05), (False, 0.025)):
+        asked = ModelRecipe("spit_base_16.paper", options={"gradients": gradients, "depth": 1})
+        assert build_model(Recipe(model=asked), 3).config.position_sigma == sigma
+
+
+def test_options_of_a_tokenizer() -> None:
+    config = model_config("spit_tiny_16")
+    known = config.tokenizer_options
+    assert ModelRecipe(options={"tokenizer_options": {"levels": 3}}).apply_to(config).tokenizer_options == {
+        **known, "levels": 3}
+    other = ModelRecipe(options={"tokenizer": "voronoi"}).apply_to(config)
+    assert (other.tokenizer, other.tokenizer_options) == ("voronoi", {})
+
+
+def test_recipes_of_older_versions(tmp_path: Path) -> None:
+    path = tmp_path / "old.toml"
+    path.write_text("[model]\nname = 'spit_base_16'\ngradients = false\nnum_classes = 0\n"
+                    "[optimization]\ndrop_path = 0.1\ntoken_budget = 0\n")
+    assert Recipe.read(path, ["optimization.drop_path=0.3"]).model == ModelRecipe(
+        "spit_base_16", options={"gradients": False, "drop_path": 0.3, "token_budget": "none"})
+    path.write_text("[parent]\ntokenizer = 'voronoi'\nfill = 'mean'\nstart = 'runs/a'\n[parent.options]\ncells = 9\n")
+    assert RetrofitRecipe.read(path, ["parent.options.seed=2"]).model == ModelRecipe(pretrained="runs/a", options={
+        "tokenizer": "voronoi", "fill": "mean", "tokenizer_options": {"cells": 9, "seed": 2}})

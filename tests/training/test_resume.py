@@ -11,11 +11,11 @@ from typing import Any
 import safetensors.torch
 import torch
 
+from spit.registry import load_model
 from spit.training.distributed import Team
 from spit.training.journal import read_metrics
-from spit.training.recipe import read_recipe
+from spit.training.recipe import Recipe
 from spit.training.train import train
-from spit.weights import load
 
 Process = Callable[..., "Popen[str]"]
 
@@ -45,7 +45,7 @@ def test_a_run_that_was_stopped_and_killed(process: Process, recipe_file: Path, 
     child.terminate()
     said, _ = child.communicate(timeout=60)
     assert child.returncode == 130, said
-    assert "of 60, and saved; run the same command to go on" in said
+    assert "of 60 and saved; run the same command to resume" in said
     stopped = int(said.split("stopped at step ")[1].split()[0])
     about = json.loads((tmp_path / f"broken/checkpoints/step-{stopped:08d}.json").read_text())
     assert (about["step"], about["total"]) == (stopped, 60)
@@ -57,16 +57,16 @@ def test_a_run_that_was_stopped_and_killed(process: Process, recipe_file: Path, 
     assert not (tmp_path / "broken/model").exists()
 
     child = start()
-    train(read_recipe(recipe_file, changes), tmp_path / "whole", Team(0, 1, torch.device("cpu")))
+    train(Recipe.read(recipe_file, changes), tmp_path / "whole", Team(0, 1, torch.device("cpu")))
     said, _ = child.communicate(timeout=120)
     assert child.returncode == 0, said
-    assert "going on from step" in said
+    assert "resuming from step" in said
     assert figures(tmp_path / "broken") == figures(tmp_path / "whole")
     assert [line["step"] for line in figures(tmp_path / "broken") if line["kind"] == "train"] == list(range(1, 61))
     ends = [safetensors.torch.load_file(tmp_path / name / "checkpoints/step-00000060.safetensors")
             for name in ("broken", "whole")]
     assert ends[0].keys() == ends[1].keys()
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
-    models = [load(tmp_path / name / "model").state_dict() for name in ("broken", "whole")]
+    models = [load_model(tmp_path / name / "model").state_dict() for name in ("broken", "whole")]
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
     assert any(not torch.equal(models[0][name], ends[0][f"module.{name}"]) for name in models[0])  # the averages

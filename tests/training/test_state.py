@@ -74,7 +74,7 @@ def test_restoring_is_exact() -> None:
         backward(one)
         two.update(0.1, 3, 1.0)
     assert all(torch.equal(again.tensors()[name], tensor) for name, tensor in state.tensors().items())
-    with pytest.raises(TrainingError, match=r"of another model or task: average\.0\.bias is only in one of them"):
+    with pytest.raises(TrainingError, match=r"of another model or task: average\.0\.bias is in one of them only"):
         again.restore({name: tensor for name, tensor in kept.items() if not name.startswith("average")})
     with pytest.raises(TrainingError, match=r"expected module.0.weight \(4, 3\), got \(1,\)"):
         again.restore({**kept, "module.0.weight": torch.zeros(1)})

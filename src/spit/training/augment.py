@@ -1,76 +1,60 @@
 """Augmentation of a whole batch on the training device (App. C).
 
-What is random is drawn on the CPU, for the global batch and from one generator, so that a step's
-augmentation is a function of its seed alone, however many processes share it. Crop, flip and the
-geometric operations are one affine map and one sampling; colour operations act on the images that
-drew them, whose places the host knows: nothing waits for the device.
+This is our own because a step must be a function of (seed, step), however many processes share it, and kornia's draws
+depend on the process; torchvision does not install beside the CPU build of torch. Random numbers are drawn on the CPU
+for the global batch. Crop, flip and geometric operations are one affine map and one sampling; a colour operation runs
+on the images that drew it. Nothing waits for the device.
 """
 
 import math
 from dataclasses import dataclass, fields
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spit.options import Options, documented, option
 from spit.training.color import COLOR, THREE, change_colors, jitter_colors
 from spit.training.fused import fused
 
-Policy = Literal["none", "rand", "three"]
 GEOMETRY = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 OPERATIONS = (*GEOMETRY, *COLOR)
 GREATEST = 30  # RandAugment's scale of magnitudes
-TRIES = 10  # candidates for a crop, as torchvision has them
+TRIES = 10  # candidates for a crop, as in torchvision
 CUTS = 32  # CutMix boxes lie on a grid of this many cells a side
 
 
+@documented
 @dataclass(frozen=True)
-class AugmentConfig:
-    """What a batch goes through.
+class AugmentConfig(Options):
+    """``[augment]``: how a batch is augmented."""
 
-    Attributes:
-        scale: of a crop's area, as shares of the image's.
-        ratio: of a crop's sides, width to height.
-        flip: probability of a mirror image.
-        policies: each image takes one of them: RandAugment, 3-Augment (DeiT III), or neither.
-        layers: operations of RandAugment for an image.
-        magnitude: their strength, up to 30; 10 is medium, 20 strong.
-        jitter: 3-Augment's change of brightness, contrast and saturation.
-        cutmix: α of CutMix; 0 is none.
-        cutmix_share: of the pairs of images that are mixed.
-    """
-
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    flip: float = 0.5
-    policies: tuple[Policy, ...] = ("rand", "three")
-    layers: int = 2
-    magnitude: float = 10.0
-    jitter: float = 0.3
-    cutmix: float = 1.0
-    cutmix_share: float = 1.0
+    scale: tuple[float, float] = option((0.08, 1.0), "Least and largest area of a crop, over the image's", above=0,
+                                        most=1)
+    ratio: tuple[float, float] = option((3 / 4, 4 / 3), "Least and largest width over height of a crop", above=0)
+    flip: float = option(0.5, "Probability of a horizontal flip", least=0, most=1)
+    policies: tuple[str, ...] = option(
+        ("rand", "three"), "Policies, one of which each image draws: rand (RandAugment), three (3-Augment of DeiT III) "
+                           "or none", choices=("none", "rand", "three"))
+    layers: int = option(2, "Operations of RandAugment for an image", least=0)
+    magnitude: float = option(10.0, "Strength of RandAugment; 10 is medium, 20 strong", least=0, most=GREATEST)
+    jitter: float = option(0.3, "Strength of 3-Augment's changes of brightness, contrast and saturation", least=0,
+                           most=1)
+    cutmix: float = option(1.0, "α of CutMix; 0 mixes nothing", least=0)
+    cutmix_share: float = option(1.0, "Share of the pairs of images that are mixed", least=0, most=1)
 
     def __post_init__(self) -> None:
-        for name in ("scale", "ratio"):
-            low, high = getattr(self, name)
-            if not 0 < low <= high or (name == "scale" and high > 1):
-                raise ValueError(f"expected {name} as two rising numbers above 0"
-                                 f"{' and at most 1' if name == 'scale' else ''}, got {(low, high)}")
-        for name, most in (("flip", 1), ("magnitude", GREATEST), ("jitter", 1), ("cutmix_share", 1)):
-            if not 0 <= getattr(self, name) <= most:
-                raise ValueError(f"expected {name} from 0 to {most}, got {getattr(self, name)}")
-        for name in ("layers", "cutmix"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"expected {name} of 0 or more, got {getattr(self, name)}")
-        unknown = set(self.policies) - {"none", "rand", "three"}
-        if unknown or not self.policies:
-            raise ValueError(f"expected policies among none, rand and three, got {self.policies}")
+        super().__post_init__()
+        for name, (low, high) in (("scale", self.scale), ("ratio", self.ratio)):
+            if low > high:
+                raise ValueError(f"expected {name} as two rising numbers, got {(low, high)}")
+        if not self.policies:
+            raise ValueError("expected at least one policy, got none; policies = [\"none\"] changes nothing")
 
 
 @dataclass(frozen=True)
 class Draw:
-    """The random numbers of a batch: row i belongs to image i. ``draw[a:b]`` are those of a part of it.
+    """The random numbers of a batch, row i for image i; ``draw[a:b]`` are those of a part of it.
 
     Shape:
         area, ratio ``(B, TRIES)``; place ``(B, 2)``; mirrored, bicubic ``(B,)`` bool; operation
@@ -96,9 +80,9 @@ class Draw:
         return Draw(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def mix(self, images: Tensor) -> Tensor:
-        """CutMix: each image with the box that its partner, the other one of its pair, has there.
+        """CutMix: replace a box of each image by that of its partner.
 
-        Pairs are images 0 and 1, 2 and 3, …; an odd last one has none. Nothing is mixed where boxes are empty.
+        Partners are images 0 and 1, 2 and 3, …; an odd last image has none. An empty box mixes nothing.
         """
         if not self.box.any():
             return images
@@ -110,10 +94,10 @@ class Draw:
         return torch.where(cut[:, None], images[self._partner(images.device)], images)
 
     def targets(self, labels: Tensor, num_classes: int, smoothing: float = 0.0) -> Tensor:
-        """Soft targets: each image's class by its share of the pixels, its partner's by the rest.
+        """Soft targets: an image's class weighs its share of the pixels, its partner's class the rest.
 
         Shape:
-            labels ``(B,)`` int64; answer ``(B, num_classes)`` float32.
+            labels ``(B,)`` int64 to ``(B, num_classes)`` float32.
         """
         sides = self.box[:, 2:] - self.box[:, :2]
         share = (1 - sides[:, 0] * sides[:, 1]).to(labels.device, non_blocking=True)[:, None]
@@ -126,7 +110,7 @@ class Draw:
 
 
 def draw(config: AugmentConfig, count: int, generator: torch.Generator) -> Draw:
-    """The random numbers for ``count`` images, on the CPU."""
+    """Draw the random numbers for ``count`` images, on the CPU."""
 
     def uniform(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(count, *shape, generator=generator)
@@ -152,7 +136,7 @@ def draw(config: AugmentConfig, count: int, generator: torch.Generator) -> Draw:
 
 
 def _boxes(config: AugmentConfig, count: int, generator: torch.Generator) -> Tensor:
-    """CutMix boxes, the same for both of a pair: a share 1 − λ of the area, λ ~ Beta(α, α), anywhere."""
+    """CutMix boxes, the same for both of a pair: a share 1 − λ of the area, λ ~ Beta(α, α), at a random place."""
     boxes = torch.zeros(count, 4)
     pairs = count // 2
     if config.cutmix == 0 or pairs == 0:
@@ -168,17 +152,17 @@ def _boxes(config: AugmentConfig, count: int, generator: torch.Generator) -> Ten
 
 
 def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int, compiled: bool = False) -> Tensor:
-    """Crop, flip and change a batch.
+    """Crop, flip and augment a batch.
 
     Args:
-        images: whole images squashed to squares; the crop undoes that by their aspect.
-        aspects: width to height of the originals.
-        drawn: as many rows as there are images.
-        size: side of the answer.
-        compiled: whether torch.compile fuses each operation; pixels may then round to the next level.
+        images: whole images squashed to squares; the crop restores their aspect.
+        aspects: width over height of the originals.
+        drawn: a row for each image.
+        size: side of the result.
+        compiled: fuse each operation with torch.compile; pixels may then differ by one level.
 
     Shape:
-        images ``(B, C, S, S)`` uint8, aspects ``(B,)``; answer ``(B, C, size, size)`` uint8.
+        images ``(B, C, S, S)`` uint8, aspects ``(B,)`` to ``(B, C, size, size)`` uint8.
     """
     sample = fused(_sample) if compiled else _sample
     change = fused(_change) if compiled else _change
@@ -200,7 +184,7 @@ def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int, compiled: boo
 
 
 def _sample(images: Tensor, maps: Tensor, size: int, mode: str) -> Tensor:
-    """The images under affine maps; grey beyond their edges."""
+    """Sample images under affine maps; grey outside them."""
     grids = F.affine_grid(maps, [len(images), 1, size, size], align_corners=False)
     pixels = F.grid_sample(images.float(), grids, mode=mode, padding_mode="border", align_corners=False)
     beyond = (grids.abs() > 1).any(-1)
@@ -208,7 +192,7 @@ def _sample(images: Tensor, maps: Tensor, size: int, mode: str) -> Tensor:
 
 
 def _change(name: str, images: Tensor, strength: Tensor) -> Tensor:
-    """A colour operation, on uint8 images."""
+    """Run a colour operation on uint8 images."""
     pixels = images.float() / 255
     return _to_bytes(jitter_colors(pixels, strength) if name == "jitter" else change_colors(name, pixels, strength))
 
@@ -218,12 +202,12 @@ def _to_bytes(pixels: Tensor) -> Tensor:
 
 
 def _rows(mask: Tensor, device: torch.device) -> Tensor:
-    """The places of a CPU mask, on the device."""
+    """The indices of a CPU mask's true rows, on the device."""
     return mask.nonzero().flatten().to(device, non_blocking=True)
 
 
 def _maps(aspects: Tensor, drawn: Draw) -> Tensor:
-    """From the answer's square [−1, 1]² to the source's: geometric operations, mirror, crop; ``(B, 2, 3)``."""
+    """Affine maps from the result's square [−1, 1]² to the source's: operations, flip, crop. Shape: ``(B, 2, 3)``."""
     device = aspects.device
     total = torch.eye(3, device=device).repeat(len(aspects), 1, 1)
     for layer in range(drawn.operation.shape[1]):
@@ -240,9 +224,9 @@ def _maps(aspects: Tensor, drawn: Draw) -> Tensor:
 
 
 def _crop(aspects: Tensor, drawn: Draw) -> tuple[Tensor, Tensor]:
-    """Width and height of each crop as shares of the image's: the first try that fits inside.
+    """Width and height of each crop as shares of the image's: the first try that fits.
 
-    Where none does, the largest crop whose sides have the first try's ratio.
+    If none fits, the largest crop with the first try's ratio of sides.
     """
     area, ratio = (x.to(aspects.device, non_blocking=True) for x in (drawn.area, drawn.ratio))
     width = (area * ratio / aspects[:, None]).sqrt()
@@ -255,7 +239,7 @@ def _crop(aspects: Tensor, drawn: Draw) -> tuple[Tensor, Tensor]:
 
 
 def _geometry(operation: Tensor, strength: Tensor) -> Tensor:
-    """The affine maps of an operation's strength: 30°, a shear of 0.3, or 0.45 of the side, at the most."""
+    """Affine maps of the geometric operations; strength 1 is 30°, a shear of 0.3, or a shift of 0.45 sides."""
     maps = torch.eye(3).repeat(len(operation), 1, 1)
     angle = torch.where(operation == GEOMETRY.index("rotate"), strength * math.pi / 6, 0)
     maps[:, 0, 0], maps[:, 0, 1] = angle.cos(), -angle.sin()

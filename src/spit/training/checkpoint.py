@@ -1,9 +1,9 @@
-"""Checkpoints of a run: whole or not there, two of them kept.
+"""Checkpoints of a run, complete or absent; the last two are kept.
 
-A checkpoint is ``step-00001000.safetensors`` and, written after it, ``step-00001000.json`` with its SHA-256:
-without the second the first does not count. Both are written under another name, synced, and renamed;
-older ones go only when the new one is whole. Whatever moment a process dies, the newest whole
-checkpoint is found, and where that one is damaged later, the one before it.
+A checkpoint is ``step-00001000.safetensors`` and then ``step-00001000.json`` with its SHA-256; without the second the
+first does not count. Both are written under another name, synced and renamed, and older ones are removed last. At
+whatever moment a process dies there is a complete checkpoint, and if that is damaged later, the one before it.
+This is our own because torch.save pickles, and nothing is unpickled here.
 """
 
 import errno
@@ -39,38 +39,34 @@ class Saved:
 
 
 class Checkpoints:
-    """The checkpoints in a folder; one process writes there.
-
-    Args:
-        folder: made with the first checkpoint.
-    """
+    """The checkpoints in a folder, which the first one creates. One process writes there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def steps(self) -> list[int]:
-        """The steps that have a checkpoint, oldest first; not verified."""
+        """The steps with a checkpoint, oldest first, unverified."""
         if not self.folder.is_dir():
             return []
         found = (NAME.fullmatch(path.name) for path in self.folder.iterdir())
         return sorted(int(match[1]) for match in found if match and match[2] == "json")
 
     def save(self, step: int, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-        """Write a checkpoint, then remove those that are no longer needed.
+        """Write a checkpoint, then remove all but the last two.
 
         Args:
             tensors: on any device.
-            about: what JSON can hold.
+            about: JSON, stored beside them.
 
         Raises:
-            TrainingError: the disk is full, or refuses; the checkpoints before this one are untouched.
+            TrainingError: the disk is full or not writable; earlier checkpoints are untouched.
         """
         data = safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
         document = {"spit": FORMAT, "step": step, "sha256": hashlib.sha256(data).hexdigest(), **about}
         weights, config = (self._path(step, suffix) for suffix in ("safetensors", "json"))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            config.unlink(missing_ok=True)  # of a damaged one of this step
+            config.unlink(missing_ok=True)  # a damaged checkpoint of this step
             write_whole(weights, data)
             write_whole(config, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
@@ -79,19 +75,19 @@ class Checkpoints:
         self._remove_all_but(self.steps()[-KEEP:])
 
     def load(self) -> Saved | None:
-        """The newest checkpoint that is whole; None where there never was one.
+        """The newest complete checkpoint; None if there is none.
 
         Raises:
-            TrainingError: there are checkpoints, and all are damaged.
+            TrainingError: all checkpoints are damaged.
         """
         steps = self.steps()
         for step in reversed(steps):
             try:
                 return self._read(step)
             except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-                _log.warning("%s is damaged (%s); going back to the one before", self._path(step, "safetensors"), error)
+                _log.warning("%s is damaged (%s); using the one before", self._path(step, "safetensors"), error)
         if steps:
-            raise TrainingError(f"{self.folder}: every checkpoint is damaged; begin again with --fresh --force, or "
+            raise TrainingError(f"{self.folder}: every checkpoint is damaged; start again with --fresh --force, or "
                                 "choose another folder")
         return None
 
@@ -101,15 +97,15 @@ class Checkpoints:
             raise ValueError(f"format {about['spit']!r}, step {about['step']!r}")
         data = self._path(step, "safetensors").read_bytes()
         if hashlib.sha256(data).hexdigest() != about["sha256"]:
-            raise ValueError("its SHA-256 is not the one that was written down")
+            raise ValueError("its SHA-256 differs from the recorded one")
         return Saved(step, about, safetensors.torch.load(data))
 
     def _failure(self, step: int, error: OSError) -> str:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         whole = self.steps()
-        kept = f"the one of step {whole[-1]} is whole" if whole else "there is none yet"
+        kept = f"the one of step {whole[-1]} is intact" if whole else "there is none yet"
         return (f"{self.folder}: the checkpoint of step {step} could not be written: {reason}; {kept}; make room and "
-                "run the same command to go on")
+                "run the same command to resume")
 
     def _remove_all_but(self, steps: list[int]) -> None:
         for path in self.folder.iterdir() if self.folder.is_dir() else ():

@@ -1,4 +1,7 @@
-"""Colour operations of RandAugment and 3-Augment on batches, each image with its own strength."""
+"""Colour operations of RandAugment and 3-Augment on batches, each image with its own strength.
+
+They are our own for the reasons in :mod:`spit.training.augment`; the tests compare them with Pillow's.
+"""
 
 import torch
 from torch import Tensor
@@ -6,27 +9,27 @@ from torch.nn import functional as F
 
 COLOR = ("identity", "autocontrast", "equalize", "solarize", "posterize", "saturation", "contrast", "brightness",
          "sharpness")
-"""What RandAugment draws from beside geometry."""
+"""Operations of RandAugment, beside the geometric ones."""
 THREE = ("grayscale", "solarization", "blur")
-"""One of them for each image of 3-Augment (DeiT III)."""
+"""Operations of 3-Augment (DeiT III); an image draws one."""
 LUMA = (0.299, 0.587, 0.114)
 
 
 def change_colors(name: str, images: Tensor, strength: Tensor) -> Tensor:
-    """One operation.
+    """Run one operation.
 
     Args:
-        strength: from −1 to 1; what has no direction goes by its size.
+        strength: from −1 to 1; operations without a direction use its absolute value.
 
     Shape:
-        images ``(B, C, H, W)`` float in [0, 1], strength ``(B,)``; answer like the images.
+        images ``(B, C, H, W)`` float in [0, 1] and strength ``(B,)`` to ``(B, C, H, W)``.
     """
     s = strength[:, None, None, None]
     if name == "identity":
         return images
     if name == "autocontrast":
         low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
-        flat = high - low < 0.5 / 255  # one level, but for the rounding of interpolation
+        flat = high - low < 0.5 / 255  # one level, up to the rounding of interpolation
         return torch.where(flat, images, (images - low) / (high - low).clamp_min(0.5 / 255))
     if name == "equalize":
         return _equalize(images)
@@ -53,7 +56,7 @@ def change_colors(name: str, images: Tensor, strength: Tensor) -> Tensor:
 
 
 def jitter_colors(images: Tensor, factors: Tensor) -> Tensor:
-    """Brightness, contrast and saturation times factors of their own, ``(B, 3)``."""
+    """Scale brightness, contrast and saturation by factors ``(B, 3)``."""
     brightness, contrast, saturation = factors[:, :, None, None, None].unbind(1)
     images = (brightness * images).clamp(0, 1)
     images = _blend(luma(images).mean((2, 3), keepdim=True), images, contrast)
@@ -61,14 +64,14 @@ def jitter_colors(images: Tensor, factors: Tensor) -> Tensor:
 
 
 def luma(images: Tensor) -> Tensor:
-    """The grey image, ``(B, 1, H, W)``; of other than three channels their mean."""
+    """The grey image, ``(B, 1, H, W)``; the mean of the channels unless there are three."""
     if images.shape[1] != 3:
         return images.mean(1, keepdim=True)
     return (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
 
 
 def _blend(other: Tensor, images: Tensor, factor: Tensor) -> Tensor:
-    """From ``other`` at 0 to the image at 1, and beyond."""
+    """Interpolate from ``other`` at factor 0 to the image at 1, and extrapolate."""
     return (other + factor * (images - other)).clamp(0, 1)
 
 
@@ -82,11 +85,11 @@ def _blur(images: Tensor) -> Tensor:
 
 
 def _equalize(images: Tensor) -> Tensor:
-    """Each channel's values spread evenly, by its own histogram; a channel of one value stays as it is."""
+    """Equalize the histogram of each channel; a channel of one value stays as it is."""
     planes = (images * 255).round().long().flatten(2)  # (B, C, P)
     histogram = torch.zeros(*planes.shape[:2], 256, device=images.device)
     histogram.scatter_add_(2, planes, torch.ones_like(planes, dtype=torch.float32))
-    curve = histogram.cumsum(2) - histogram  # pixels that are darker
-    most = planes.shape[2] - histogram.gather(2, planes.amax(2, keepdim=True))  # all but the brightest
+    curve = histogram.cumsum(2) - histogram  # number of darker pixels
+    most = planes.shape[2] - histogram.gather(2, planes.amax(2, keepdim=True))  # number of pixels but the brightest
     spread = (curve / most.clamp_min(1)).clamp(0, 1).gather(2, planes).view_as(images)
     return torch.where(most[..., None] > 0, spread, images)

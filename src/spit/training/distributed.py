@@ -1,7 +1,4 @@
-"""This process among the others: one alone, or many that torchrun started.
-
-Everything that knows of ranks is here; the rest asks a :class:`Team`.
-"""
+"""Team: the processes of a run, one or as many as torchrun started. Only this module knows about ranks."""
 
 import os
 import time
@@ -22,9 +19,9 @@ class Team:
     """The processes of a run.
 
     Attributes:
-        rank: this one's number; 0 writes files and speaks.
-        size: how many there are.
-        device: this one's.
+        rank: the number of this process; process 0 writes files and reports.
+        size: the number of processes.
+        device: of this process.
     """
 
     rank: int
@@ -33,13 +30,13 @@ class Team:
 
     @staticmethod
     def join(device: str | torch.device = "cpu") -> "Team":
-        """Join the processes that torchrun started with this one, or be alone where it did not.
+        """Join the processes that torchrun started, if it did.
 
         Args:
             device: "cuda" without a number becomes this process's own GPU.
 
         Raises:
-            ValueError: there are more processes on this machine than it has GPUs.
+            ValueError: this machine has more processes than GPUs.
         """
         device = torch.device(device)
         if "RANK" not in os.environ:
@@ -59,7 +56,7 @@ class Team:
         return Team(rank, size, device)
 
     def leave(self) -> None:
-        """Part from the others."""
+        """Leave the group."""
         if distributed.is_initialized():
             distributed.destroy_process_group()
 
@@ -69,15 +66,15 @@ class Team:
 
     @property
     def together(self) -> bool:
-        """Whether there is a group, be it of one."""
+        """Whether torchrun made a group, even of one process."""
         return distributed.is_initialized()
 
     def share(self, count: int) -> slice:
-        """This process's contiguous part of a global batch; pairs (0 and 1, 2 and 3, …) stay together."""
+        """This process's part of a global batch, contiguous and without splitting pairs (0 and 1, 2 and 3, …)."""
         return part(slice(0, count), self.rank, self.size)
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """The module whose gradients are averaged over all processes in the backward pass."""
+        """The module, with gradients averaged over all processes in the backward pass."""
         if not self.together:
             return module
         return DistributedDataParallel(module, gradient_as_bucket_view=True)
@@ -90,13 +87,13 @@ class Team:
         return values
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says so; in one process alone nothing waits."""
+        """Whether the flag is set in any process; a single process does not wait."""
         if self.size == 1:
             return flag
         return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
 
     def agree(self, tensors: Iterable[Tensor]) -> None:
-        """Make tensors, in place, what they are in the first process."""
+        """Copy tensors from the first process, in place."""
         if self.size > 1:
             for tensor in tensors:
                 distributed.broadcast(tensor, 0)
@@ -109,11 +106,11 @@ class Team:
 
 
 def _meet(store: Any, rank: int, size: int) -> str:
-    """A name for this meeting of all processes that no earlier one has had.
+    """A name for this group that no earlier group had.
 
-    After a restart torchrun hands out the store of before, with the addresses of processes that are dead
-    (pytorch/pytorch#135712), and its count of restarts differs between machines. So the first process
-    gives a name, and each other one takes it only where it is addressed to this very turn of its own.
+    After a restart torchrun reuses the store, with the addresses of dead processes (pytorch/pytorch#135712), and its
+    count of restarts differs between machines. So the first process chooses a name, and offers it to each other
+    process under that process's own count of starts.
     """
     turn = store.add(f"spit/turn/{rank}", 1)
     if rank > 0:
@@ -129,14 +126,14 @@ def _meet(store: Any, rank: int, size: int) -> str:
             if store.check([f"spit/here/{name}/{other}"]):
                 absent.remove(other)
         if time.monotonic() > give_up:
-            raise TrainingError(f"expected {size} processes, but process {min(absent)} did not come; look at its "
+            raise TrainingError(f"expected {size} processes, but process {min(absent)} did not join; check its "
                                 "machine")
         time.sleep(0.02)
     return name
 
 
 def part(whole: slice, index: int, count: int) -> slice:
-    """Piece ``index`` of ``count`` nearly equal pieces of a slice, cut between pairs."""
+    """Part ``index`` of ``count`` nearly equal parts of a slice, cut between pairs."""
     pairs = (whole.stop - whole.start) // 2
     start, stop = (2 * (pairs * number // count) for number in (index, index + 1))
     return slice(whole.start + start, whole.stop if index == count - 1 else whole.start + stop)

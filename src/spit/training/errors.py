@@ -1,4 +1,4 @@
-"""What can end a run, each with a way on."""
+"""The error of a run."""
 
 from spit.errors import SpitError, Stopped
 
@@ -6,4 +6,4 @@ __all__ = ["Stopped", "TrainingError"]
 
 
 class TrainingError(SpitError):
-    """A run cannot begin or go on; the message says what to do."""
+    """A run cannot start or continue; the message says what to do."""

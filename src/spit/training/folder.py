@@ -1,8 +1,7 @@
-"""The folder of a run: whose it is, whether it may be written, and what is in it."""
+"""The folder of a run: its lock, its recipe and its result."""
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,17 +24,21 @@ FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorbo
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing to a run's folder; the claim ends with this process, however it ends.
+    """Lock the folder of a run, which is created if missing; the lock ends with this process at the latest.
 
     Raises:
-        TrainingError: another process is at it, or the folder is a file.
+        TrainingError: another process has it, it is a file, or it is not writable.
     """
     if folder.exists() and not folder.is_dir():
         raise TrainingError(f"expected a folder for the run, got the file {folder}; choose another with --output")
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK).open("w")
+    except OSError as error:
+        raise TrainingError(f"{folder}: expected a writable folder ({error.strerror}); check permissions") from error
+    with file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock, not held on by decoding workers
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock, decoding workers do not inherit it
         except OSError as error:
             raise TrainingError(f"{folder}: another process is training there; wait for it, or choose another "
                                 "folder") from error
@@ -43,35 +46,35 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
-    """Make a folder ready for a recipe's run, which may have begun there before.
+    """Prepare a folder for a run, or for resuming the run that it holds.
 
     Args:
-        fresh: begin anew; what is there is not overwritten,
-        force: unless by force.
+        fresh: start a new run; refuse if the folder holds one.
+        force: with fresh, delete that one first.
 
     Returns:
-        The result, where the run has ended already.
+        The result, if the run has ended already.
 
     Raises:
-        TrainingError: the folder holds another recipe's run, or something else.
+        TrainingError: the folder holds a run of another recipe, or something else.
     """
     there = [name for name in FILES if (folder / name).exists()]
     ours = (folder / RECIPE).is_file()
     if fresh and there and ours:
         if not force:
-            raise TrainingError(f"{folder} holds a run already ({there[0]}); leave --fresh out to go on with it, add "
-                                "--force to lose it, or choose another folder")
+            raise TrainingError(f"{folder} holds a run already ({there[0]}); leave out --fresh to resume it, add "
+                                "--force to delete it, or choose another folder")
         for name in there:
             path = folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    elif there and there != [RECIPE]:  # a recipe alone is a start that failed, on wrong input say
+    elif there and there != [RECIPE]:  # a recipe alone is left by a start that failed
         old = _read(folder / RECIPE)
         if old is None:
-            raise TrainingError(f"{folder} holds {there[0]}, but no run of spit's; choose another folder")
+            raise TrainingError(f"{folder} holds {there[0]}, but no run of spit; choose another folder")
         changed = differences(old, recipe)
         if changed:
             raise TrainingError(f"{folder} holds a run of another recipe: {'; '.join(changed[:3])}; choose another "
-                                "folder, or --fresh --force to lose it")
+                                "folder, or --fresh --force to delete it")
         result = _read(folder / RESULT)
         if result is not None:
             return result
@@ -90,16 +93,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise TrainingError(f"{path}: expected what spit train wrote ({error}); choose another folder, or --fresh "
+        raise TrainingError(f"{path} is not a file of spit train ({error}); choose another folder, or --fresh "
                             "--force") from error
     return document if isinstance(document, dict) else None
-
-
-def writable(folder: Path) -> None:
-    """Rather now than at the first checkpoint.
-
-    Raises:
-        TrainingError: the folder cannot be written.
-    """
-    if not os.access(folder, os.W_OK):
-        raise TrainingError(f"{folder}: expected a folder that can be written; check its permissions")

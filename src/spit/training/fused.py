@@ -1,4 +1,4 @@
-"""Small functions of a step, each made one kernel by torch.compile."""
+"""Small functions compiled to one kernel each."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @cache
 def fused(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function compiled, for any number of rows; what it rounds may differ in the last place."""
+    """The function, compiled for any number of rows; results may differ in the last place."""
     compiled = torch.compile(function, dynamic=True)
 
     def call(*given: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a run says while it runs: ``metrics.jsonl``, TensorBoard where it is installed, and a listener."""
+"""The metrics of a run: ``metrics.jsonl``, TensorBoard if it is installed, and a listener."""
 
 import errno
 import json
@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from spit.training.errors import TrainingError
 from spit.weights import write_whole
@@ -14,45 +14,28 @@ from spit.weights import write_whole
 METRICS = "metrics.jsonl"
 
 
-class Listener(Protocol):
-    """Who watches a run, a progress bar say."""
+class Listener:
+    """Follows a run, as a progress bar does; here each method does nothing."""
 
     def begin(self, step: int, total: int) -> None:
-        """The run goes from a step to its end."""
-        ...
+        """The run starts at a step."""
 
     def advance(self, step: int) -> None:
-        """So many steps are done; called after each, without figures, which would wait for the device."""
-        ...
+        """A step is done. It comes without metrics, which would wait for the device."""
 
     def figures(self, line: Mapping[str, Any]) -> None:
         """A line of ``metrics.jsonl``."""
-        ...
 
     def say(self, text: str) -> None:
-        """Something to tell."""
-        ...
-
-
-class Silent:
-    """A listener that tells nothing."""
-
-    def begin(self, step: int, total: int) -> None: ...
-
-    def advance(self, step: int) -> None: ...
-
-    def figures(self, line: Mapping[str, Any]) -> None: ...
-
-    def say(self, text: str) -> None: ...
+        """A message for the user."""
 
 
 class Journal:
-    """The figures of a run on disk, one JSON object a line.
+    """The metrics of a run on disk, one JSON object a line.
 
     Args:
         folder: of the run; None, in all processes but the first, writes nothing.
-        step: where the run goes on: what an earlier, killed process wrote of later steps is dropped, so that
-            no step is there twice.
+        step: the step to resume from; later lines, of a process that was killed, are removed.
         listener: gets every line too.
     """
 
@@ -66,14 +49,14 @@ class Journal:
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_whole(self._path, "".join(json.dumps(line) + "\n" for line in kept).encode())
         if find_spec("tensorboard") is None:
-            listener.say("no TensorBoard files: pip install -e '.[train]' brings tensorboard")
+            listener.say("no TensorBoard files: pip install -e '.[train]' installs tensorboard")
             return
         from torch.utils.tensorboard import SummaryWriter
 
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
     def write(self, kind: str, step: int, figures: Mapping[str, float]) -> None:
-        """Add a line, whole: one write, at the file's end."""
+        """Append a line in one write."""
         line = {"kind": kind, "step": step, **figures}
         if self._path is not None:
             _append(self._path, (json.dumps(line) + "\n").encode())
@@ -93,14 +76,14 @@ def _append(path: Path, data: bytes) -> None:
         if os.write(descriptor, data) < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
-        raise TrainingError(f"{path}: expected a disk with room for a line of figures ({error.strerror}); make room "
-                            "and run the same command to go on from the last checkpoint") from error
+        raise TrainingError(f"{path}: cannot append a line ({error.strerror}); make room and run the same command to "
+                            "resume from the last checkpoint") from error
     finally:
         os.close(descriptor)
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The whole lines of a run's ``metrics.jsonl``; a last one that was cut off does not count."""
+    """The complete lines of a run's ``metrics.jsonl``."""
     path = folder / METRICS
     lines = []
     for text in path.read_text(errors="replace").splitlines() if path.is_file() else []:

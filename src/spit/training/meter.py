@@ -1,4 +1,4 @@
-"""Figures of training, summed on the device and read now and then."""
+"""Metrics of training, summed on the device and read every few steps."""
 
 from collections.abc import Mapping
 
@@ -9,25 +9,21 @@ from spit.training.distributed import Team
 
 
 class Meter:
-    """Means over images since the last reading; nothing waits for the device until then.
-
-    Args:
-        team: whose figures are one.
-    """
+    """Means over the images of all processes since the last :meth:`read`, which alone waits for the device."""
 
     def __init__(self, team: Team) -> None:
         self.team = team
         self.names: list[str] = []
-        self._figures = torch.zeros(0, device=team.device)  # of the step that runs
+        self._figures = torch.zeros(0, device=team.device)  # of the current step
         self._sums = torch.zeros(0, device=team.device)
         self._images = torch.zeros((), dtype=torch.float64, device=team.device)
         self._skipped = torch.zeros((), device=team.device)
-        self._row = torch.zeros((), device=team.device)  # skipped steps in a row, to this one
+        self._row = torch.zeros((), device=team.device)  # skipped steps in a row, up to this one
         self._longest = torch.zeros((), device=team.device)
         self._seen = 0
 
     def add(self, figures: Mapping[str, Tensor], images: int) -> None:
-        """Count one forward pass: means over so many images."""
+        """Add one forward pass: means over so many images."""
         if not self.names:
             self.names = list(figures)
             self._figures = torch.zeros(len(self.names), dtype=torch.float64, device=self.team.device)
@@ -37,7 +33,7 @@ class Meter:
         self._seen += images
 
     def end_step(self, good: Tensor) -> None:
-        """Keep what was added since the last step, or drop it where the step was not taken."""
+        """Keep what was added since the last step, or drop it if ``good`` is 0: the step was skipped."""
         taken = good > 0
         self._sums += torch.where(taken, self._figures, 0)
         self._images += torch.where(taken, self._seen, 0)
@@ -48,7 +44,7 @@ class Meter:
         self._seen = 0
 
     def read(self) -> tuple[dict[str, float], int, int]:
-        """Means over all processes, steps skipped, and the longest row of them; then begin anew."""
+        """Means, skipped steps, and the longest run of skipped steps; then start again."""
         images, *sums = self.team.sum(torch.cat([self._images[None], self._sums])).tolist()
         skipped, longest = (int(count) for count in torch.stack([self._skipped, self._longest]).tolist())
         means = {name: value / images for name, value in zip(self.names, sums, strict=True)} if images else {}

@@ -1,195 +1,152 @@
-"""A recipe: everything that makes a run, in one TOML file."""
+"""A recipe: everything that determines a run, in one TOML file with a section for each class here."""
 
 import difflib
-import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self
 
+from spit.config import ModelConfig
+from spit.options import Options, documented, option
 from spit.training.augment import AugmentConfig
 from spit.training.errors import TrainingError
 
-PRECISIONS = ("fp32", "bf16")
 
-
+@documented
 @dataclass(frozen=True)
-class ModelRecipe:
-    """``[model]``: what to train.
+class ModelRecipe(Options):
+    """``[model]``: the model to train."""
 
-    Attributes:
-        name: one of :func:`spit.list_models`.
-        gradients: whether φ adds gradient histograms.
-        pretrained: weights to begin with, a folder or a hub id; "" begins from nothing.
-        num_classes: 0 for as many as the training photos have.
-        options: other fields of :class:`spit.ModelConfig`, as a table ``[model.options]``.
-    """
+    name: str = option("spit_tiny_16.paper", "Model to train from scratch, see spit.list_models(); not read if "
+                                             "pretrained is set, nor by a retrofit")
+    pretrained: str = option("", "Trained model to start from: what spit.load_model takes, a name among them")
+    options: Mapping[str, Any] = option(
+        dict, "Options of spit.ModelConfig to change, as a table [model.options]; num_classes is the number of "
+              "classes in data.train if left out")
 
-    name: str = "spit_tiny_16"
-    gradients: bool = True
-    pretrained: str = ""
-    num_classes: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
+    def apply_to(self, config: ModelConfig) -> ModelConfig:
+        """A config with :attr:`options`. Options of its own tokenizer are merged, those of another one replaced.
+
+        Raises:
+            ValueError, TypeError: an unknown option, with the nearest known one, or a wrong value.
+        """
+        asked = dict(self.options)
+        present = config.tokenizer_options if asked.get("tokenizer", config.tokenizer) == config.tokenizer else {}
+        asked["tokenizer_options"] = {**present, **asked.get("tokenizer_options", {})}
+        return ModelConfig.from_dict({**config.to_dict(), **asked})
 
 
+@documented
 @dataclass(frozen=True)
-class DataRecipe:
-    """``[data]``: what to train on; paths are taken from where the command runs.
+class DataRecipe(Options):
+    """``[data]``: the photos; paths are relative to the working directory."""
 
-    Attributes:
-        train, validation: folders with a sub-folder for each class, or WebDataset shards.
-        side: photos are kept as squares of this side, and cropped out of these.
-        size: side of the square that the model sees.
-        workers: processes that decode.
-        resident: decode once, into memory of the device.
-        kept: with resident, a folder where what was decoded is kept for the next run; "" for none.
-    """
+    train: tuple[str, ...] = option((), "Folders with a sub-folder for each class, or WebDataset shards")
+    validation: tuple[str, ...] = option((), "Likewise, to measure accuracy on")
+    side: int = option(288, "Side of the squares that photos are decoded to; crops are taken from them", least=1)
+    size: int = option(256, "Side of the squares that the model sees", least=1)
+    workers: int = option(2, "Decoding processes", least=0)
+    resident: bool = option(False, "Decode all photos once, into the memory of the device")
+    kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
 
-    train: tuple[str, ...] = ()
-    validation: tuple[str, ...] = ()
-    side: int = 288
-    size: int = 256
-    workers: int = 2
-    resident: bool = False
-    kept: str = ""
+
+@documented
+@dataclass(frozen=True)
+class Optimization(Options):
+    """``[optimization]``: AdamW, its schedule and regularization; the defaults are those of App. C."""
+
+    epochs: float = option(300.0, "Passes over the photos", above=0)
+    batch: int = option(1024, "Photos of a step, over all processes and passes; an even number", least=2)
+    accumulate: int = option(1, "Passes of a process for one step", least=1)
+    lr: float = option(3e-3, "Highest learning rate", least=0)
+    min_lr: float = option(1e-6, "Learning rate at the end", least=0)
+    warmup_lr: float = option(1e-5, "Learning rate at the start", least=0)
+    warmup: float = option(5.0, "Epochs of warm-up", least=0)
+    betas: tuple[float, float] = option((0.9, 0.999), "β of AdamW", least=0, below=1)
+    eps: float = option(1e-7, "ε of AdamW", least=0)
+    weight_decay: float = option(0.02, "Weight decay of matrices; biases, norms and scales have none", least=0)
+    clip: float = option(1.0, "Maximum norm of the gradient; 0 does not clip", least=0)
+    ema: float = option(0.9999, "Decay of the average of the weights; 0 keeps none", least=0, below=1)
+    precision: Literal["fp32", "bf16"] = option("fp32", "fp32, or bf16 autocast with float32 weights")
+    compile: bool = option(False, "Run torch.compile on the network")
+    smoothing: float = option(0.0, "Label smoothing", least=0, below=1)
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "side", "size")
-        _at_least(self, 0, "workers")
-
-
-@dataclass(frozen=True)
-class Optimization:
-    """``[optimization]``: AdamW, its schedule, and what regularizes; App. C's unless told.
-
-    Attributes:
-        epochs: passes over the photos.
-        batch: photos of a step, over all processes and accumulated passes.
-        accumulate: passes a process makes for one step.
-        lr, min_lr, warmup_lr: the schedule's most, its end and its start.
-        warmup: epochs from its start to its most.
-        betas, eps, weight_decay: of AdamW; what has one dimension does not decay.
-        clip: the longest gradient; 0 for any.
-        ema: decay of the average of the weights; 0 for none.
-        precision: fp32, or bf16 under autocast with float32 weights.
-        compile: whether torch.compile makes the network.
-        smoothing: of labels.
-        drop_path: stochastic depth.
-        token_budget: tokens an image keeps at most; 0 for all.
-    """
-
-    epochs: float = 300
-    batch: int = 1024
-    accumulate: int = 1
-    lr: float = 3e-3
-    min_lr: float = 1e-6
-    warmup_lr: float = 1e-5
-    warmup: float = 5
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-7
-    weight_decay: float = 0.02
-    clip: float = 1.0
-    ema: float = 0.9999
-    precision: Literal["fp32", "bf16"] = "fp32"
-    compile: bool = False
-    smoothing: float = 0.0
-    drop_path: float = 0.2
-    token_budget: int = 256
-
-    def __post_init__(self) -> None:
-        _at_least(self, 1, "accumulate")
-        _at_least(self, 2, "batch")
-        _at_least(self, 0, "lr", "min_lr", "warmup_lr", "warmup", "weight_decay", "clip", "smoothing", "token_budget",
-                  "eps", "ema", "drop_path")
-        for name in ("ema", "smoothing", "drop_path"):
-            if getattr(self, name) >= 1:
-                raise ValueError(f"expected {name} below 1, got {getattr(self, name)}")
-        if self.epochs <= 0:
-            raise ValueError(f"expected epochs above 0, got {self.epochs}")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"expected betas from 0 to below 1, got {self.betas}")
+        super().__post_init__()
         if self.batch % 2:
-            raise ValueError(f"expected an even batch, which CutMix takes in pairs, got {self.batch}")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"expected precision {' or '.join(PRECISIONS)}, got {self.precision!r}")
+            raise ValueError(f"expected an even batch, since CutMix takes pairs, got {self.batch}")
 
 
+@documented
 @dataclass(frozen=True)
-class RunRecipe:
-    """``[run]``: where it goes and how often it speaks; nothing here but the seed changes the result.
+class RunRecipe(Options):
+    """``[run]``: where results go and how often; only the seed changes them."""
 
-    Attributes:
-        output: the run's folder.
-        seed: of weights, order, augmentation and dropout.
-        log, checkpoint: steps between figures, and between checkpoints.
-        validate: epochs between validations; 0 for the end alone.
-        patience: steps in a row whose gradients may be no numbers before the run stops.
-    """
-
-    output: str = "runs/spit"
-    seed: int = 0
-    log: int = 50
-    checkpoint: int = 1000
-    validate: float = 1
-    patience: int = 20
-
-    def __post_init__(self) -> None:
-        _at_least(self, 1, "log", "checkpoint", "patience")
-        _at_least(self, 0, "validate", "seed")
+    output: str = option("runs/spit", "Folder of the run")
+    seed: int = option(0, "Seed of weights, order, augmentation and dropout", least=0)
+    log: int = option(50, "Steps between lines of metrics.jsonl", least=1)
+    checkpoint: int = option(1000, "Steps between checkpoints", least=1)
+    validate: float = option(1.0, "Epochs between validations; 0 validates at the end only", least=0)
+    patience: int = option(20, "Stop after this many steps in a row with gradients that are not finite", least=1)
 
 
+@documented
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Options):
     """All sections of a recipe."""
 
-    model: ModelRecipe = field(default_factory=ModelRecipe)
-    data: DataRecipe = field(default_factory=DataRecipe)
-    augment: AugmentConfig = field(default_factory=AugmentConfig)
-    optimization: Optimization = field(default_factory=Optimization)
-    run: RunRecipe = field(default_factory=RunRecipe)
+    model: ModelRecipe = option(ModelRecipe, "The model")
+    data: DataRecipe = option(DataRecipe, "The photos")
+    augment: AugmentConfig = option(AugmentConfig, "Augmentation")
+    optimization: Optimization = option(Optimization, "Optimizer, schedule and regularization")
+    run: RunRecipe = option(RunRecipe, "Output and seed")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The recipe as JSON has it."""
-        document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return document
+    @classmethod
+    def read(cls, path: Path | None, changes: Sequence[str] = ()) -> Self:
+        """Read a recipe and change some of its values.
+
+        Args:
+            path: a file, or the name of a recipe that comes with spit; None for the defaults.
+            changes: "section.key=value", the value as TOML or a bare word.
+
+        Raises:
+            TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
+        """
+        try:
+            document = {} if path is None else tomllib.loads(_find(path).read_text())
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
+        _rename(document)
+        for change in changes:
+            _change(document, change)
+        try:
+            return cls.from_dict(document, "section")
+        except (TypeError, ValueError) as error:
+            raise TrainingError(f"{path or '--set'}: {error}") from error
 
 
-# What may change between two starts of one run without changing its end.
+# Options that may change between two starts of one run, since they do not change its result.
 FREE = ("data.train", "data.validation", "data.workers", "data.resident", "data.kept", "run.output", "run.log",
         "run.checkpoint", "run.validate", "run.patience", "optimization.compile")
 
-
-def read_recipe(path: Path | None, changes: Sequence[str] = (), kind: type[Recipe] = Recipe) -> Recipe:
-    """Read a recipe, with some of its values changed.
-
-    Args:
-        path: a file, or the name of a recipe that comes with spit; None for the defaults alone.
-        kind: whose sections it has; keys left out take this kind's defaults.
-        changes: "section.key=value", the value as TOML has it, or a bare word.
-
-    Raises:
-        TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
-    """
-    try:
-        document = {} if path is None else tomllib.loads(_find(path).read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
-    for change in changes:
-        _change(document, change)
-    try:
-        defaults = kind().to_dict()
-        _refuse_unknown(document, [item.name for item in fields(kind)], "section")
-        kinds = get_type_hints(kind)
-        return kind(**{name: _section(kinds[name], name, values, defaults[name]) for name, values in document.items()})
-    except (TypeError, ValueError) as error:
-        raise TrainingError(f"{path or '--set'}: {error}") from error
+# Options of recipes before 0.2, and where they are now.
+RENAMED = {
+    "model.gradients": "model.options.gradients",
+    "model.num_classes": "model.options.num_classes",
+    "optimization.drop_path": "model.options.drop_path",
+    "optimization.token_budget": "model.options.token_budget",
+    "parent.tokenizer": "model.options.tokenizer",
+    "parent.options": "model.options.tokenizer_options",
+    "parent.gradients": "model.options.gradients",
+    "parent.fill": "model.options.fill",
+    "parent.start": "model.pretrained",
+}
 
 
 def recipes() -> dict[str, Path]:
-    """The recipes that come with spit, by name: those of the clone, else those that were installed."""
+    """The recipes that come with spit, by name: those of the clone, or else those that were installed."""
     clone = Path(__file__).parents[3] / "recipes"
     installed = (Path(str(file.locate())) for package in distributions(name="spit") for file in package.files or ()
                  if file.match("share/spit/recipes/*.toml"))
@@ -197,85 +154,59 @@ def recipes() -> dict[str, Path]:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What differs between two recipes that changes a run's end, as ``key was …, is …``."""
+    """The options that differ between two recipes and change the result, as ``key was …, is …``."""
     before, after = _flat(old), _flat(new)
     return [f"{key} was {before.get(key)!r}, is {after.get(key)!r}" for key in sorted(before.keys() | after.keys())
             if key not in FREE and before.get(key) != after.get(key)]
 
 
 def _find(path: Path) -> Path:
-    """The file, or the recipe of spit that a bare name means, with or without its ``.toml``."""
+    """The file, or the recipe of spit that a bare name means, with or without ``.toml``."""
     known, name = recipes(), path.name.removesuffix(".toml")
     if path.name == str(path) and not path.is_file() and name in known:
         return known[name]
     if path.exists():
         return path
     near = difflib.get_close_matches(name, known, n=3, cutoff=0)
-    raise TrainingError(f"{path}: expected a recipe, but there is none; of those that come with spit the nearest are "
-                        f"{', '.join(near)}")
-
-
-def _section(kind: Any, name: str, values: Any, defaults: Mapping[str, Any]) -> Any:
-    if not isinstance(values, dict):
-        raise TypeError(f"expected a table [{name}], got {values!r}")
-    hints = get_type_hints(kind)
-    _refuse_unknown(values, hints, f"key of [{name}]")
-    try:
-        values = {**defaults, **values}
-        return kind(**{key: _value(hints[key], f"{name}.{key}", value) for key, value in values.items()})
-    except ValueError as error:
-        raise ValueError(f"[{name}] {error}") from error
-
-
-def _value(kind: Any, name: str, value: Any) -> Any:
-    """A value of TOML as a field of that type has it."""
-    origin = get_origin(kind)
-    if origin is tuple:
-        inner = get_args(kind)
-        items = value if isinstance(value, list) else [value]
-        if inner[-1] is not Ellipsis and len(items) != len(inner):
-            raise ValueError(f"expected {name} as a list of {len(inner)}, got {value!r}")
-        return tuple(_value(inner[0], name, item) for item in items)
-    if origin is Literal:
-        return value
-    if isinstance(kind, UnionType):
-        return _value(get_args(kind)[0], name, value)
-    plain = {float: (int, float)}.get(kind, origin or kind)
-    if not isinstance(value, plain) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError(f"expected {name} of type {getattr(kind, '__name__', kind)}, got {value!r}")
-    return float(value) if kind is float else value
+    raise TrainingError(f"{path}: no such recipe; the nearest that come with spit are {', '.join(near)}")
 
 
 def _change(document: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
-    section, _, name = key.strip().partition(".")
-    if not equals or not name:
-        raise TrainingError(f"expected section.key=value, optimization.epochs=10 say, got {change!r}")
+    if not equals or "." not in key:
+        raise TrainingError(f"expected section.key=value, such as optimization.epochs=10, got {change!r}")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    table = document.setdefault(section, {})
-    *path, last = name.split(".")
+    _put(document, key.strip(), value)
+
+
+def _rename(document: dict[str, Any]) -> None:
+    """Move options of older recipes to where they are now."""
+    for old in RENAMED:
+        section, _, name = old.partition(".")
+        table = document.get(section)
+        if isinstance(table, dict) and name in table:
+            _put(document, old, table.pop(name))
+
+
+def _put(document: dict[str, Any], key: str, value: Any) -> None:
+    """Set ``section.key`` or ``section.table.key``, by its present name."""
+    for old, new in RENAMED.items():
+        if key == old or key.startswith(f"{old}."):
+            key = new + key.removeprefix(old)
+            if value == 0 and old == "model.num_classes":  # it meant: as many as the photos have
+                return
+            if value == 0 and old == "optimization.token_budget":
+                value = "none"
+    *path, last = key.split(".")
+    table: Any = document
     for part in path:
-        table = table.setdefault(part, {}) if isinstance(table, dict) else table
-    if not isinstance(table, dict):
-        raise TrainingError(f"{change}: {section} has no keys")
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise TrainingError(f"{key}: expected a table {part}, got {table!r}")
     table[last] = value
-
-
-def _refuse_unknown(names: Iterable[str], known: Iterable[str], what: str) -> None:
-    known = list(known)
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0)
-            raise ValueError(f"unknown {what} {name!r}; the nearest known one is {near[0]!r}")
-
-
-def _at_least(config: Any, least: float, *names: str) -> None:
-    for name in names:
-        if not getattr(config, name) >= least:
-            raise ValueError(f"expected {name} of at least {least}, got {getattr(config, name)}")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

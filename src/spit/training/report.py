@@ -1,4 +1,4 @@
-"""The report of a run that has ended: ``report.md`` and ``curves.png`` from its figures."""
+"""The report of a finished run: ``report.md`` and ``curves.png`` from its metrics."""
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +16,11 @@ CURVES = "curves.png"
 
 def write_report(folder: Path, recipe: Mapping[str, Any], result: Mapping[str, Any],
                  say: Callable[[str], None] = lambda text: None) -> None:
-    """Write what was trained, how, and what came of it; the curves where matplotlib is installed."""
+    """Write what was trained, how, and the result; with curves if matplotlib is installed."""
     lines = read_metrics(folder)
     drawn = _draw(lines, f"{result['name']}, {result['steps']} steps", folder / CURVES)
     if not drawn:
-        say("no curves: pip install -e '.[plots]' brings matplotlib")
+        say("no curves: pip install -e '.[plots]' installs matplotlib")
     write_whole(folder / REPORT, as_markdown(recipe, result, lines, drawn).encode())
 
 
@@ -37,15 +37,15 @@ def as_markdown(recipe: Mapping[str, Any], result: Mapping[str, Any], lines: Seq
         skipped = sum(line.get("skipped", 0) for line in train)
         losses = [line["loss"] for line in train if "loss" in line] or [float("nan")]
         text += [f"Training loss {losses[0]:.4f} at first, {losses[-1]:.4f} at the end; "
-                 f"{speeds[len(speeds) // 2]:,.0f} images/s (median); {skipped} steps left out.", ""]
+                 f"{speeds[len(speeds) // 2]:,.0f} images/s (median); {skipped} steps skipped.", ""]
     text += _validation_table([line for line in lines if line.get("kind") == "validation"])
     if drawn:
         text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
     text += ["## Recipe", ""]
     for section, values in recipe.items():
         text += [f"- **{section}**: " + ", ".join(
-            f"{key} {value}" for key, value in values.items() if key != "output")]  # this folder, whatever it says
-    return "\n".join([*text, "", "The model is in `model/`: `spit.load_model` reads it.", ""])
+            f"{key} {value}" for key, value in values.items() if key != "output")]  # it is this folder
+    return "\n".join([*text, "", "The model is in `model/`; load it with `spit.load`.", ""])
 
 
 def _validation_table(lines: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -59,7 +59,7 @@ def _validation_table(lines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _draw(lines: Sequence[Mapping[str, Any]], title: str, path: Path) -> bool:
-    """Loss, accuracy and learning rate over steps; False where matplotlib is missing."""
+    """Draw loss, accuracy and learning rate over steps; False if matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

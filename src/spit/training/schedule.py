@@ -1,4 +1,7 @@
-"""The learning rate of a step (App. C): a cosine up, a cosine down."""
+"""The learning rate of a step (App. C): warm-up and decay, each along half a cosine.
+
+This is our own because it is a function of the step alone; torch's schedulers have a state to save and restore.
+"""
 
 import math
 from dataclasses import dataclass
@@ -6,13 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Schedule:
-    """``start → most`` over the warm-up, then ``most → least`` over the rest, each along half a cosine.
-
-    Args:
-        start, most, least: learning rates.
-        warmup: steps of the first part.
-        total: steps of both.
-    """
+    """``start → most`` over ``warmup`` steps, then ``most → least`` over the rest of ``total`` steps."""
 
     start: float
     most: float

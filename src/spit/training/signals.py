@@ -1,4 +1,4 @@
-"""A request to stop, kept until the loop has a moment for it."""
+"""A request to stop, kept until the end of a step."""
 
 import signal
 import threading
@@ -7,9 +7,9 @@ from typing import Any
 
 
 class StopSignals:
-    """Within it, SIGTERM and Ctrl-C raise a flag; a second Ctrl-C stops at once.
+    """A context in which SIGTERM and Ctrl-C set ``raised``; a second Ctrl-C interrupts at once.
 
-    Outside the main thread, where Python has no signals, the flag stays down.
+    Outside the main thread, where Python has no signals, it does nothing.
     """
 
     def __init__(self) -> None:

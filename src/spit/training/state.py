@@ -1,4 +1,4 @@
-"""What a run has learned so far: weights, their average, and the optimizer's moments, by name."""
+"""The state of a run: weights, their average, and the moments of the optimizer, by name."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,16 +11,14 @@ from spit.training.task import Group
 
 
 class State:
-    """All that changes from step to step.
-
-    There is no state of random numbers: each step seeds its own, as a function of (seed, step, rank).
+    """Everything that changes from step to step. Random generators do not: each step is seeded anew.
 
     Args:
         module: on its device.
         groups: its parameters that change.
         betas, eps, decay: of AdamW.
-        average: decay of the exponential moving average of the parameters, kept in float32; 0 keeps none.
-            In the first steps t it is (1 + t)/(10 + t) where that is less.
+        average: decay of the exponential moving average of the parameters, in float32; 0 keeps none. At step t it is
+            at most (1 + t)/(10 + t).
     """
 
     def __init__(self, module: nn.Module, groups: Sequence[Group], betas: tuple[float, float], eps: float,
@@ -34,7 +32,7 @@ class State:
         self.optimizer = torch.optim.AdamW(
             [{"params": list(group.parameters.values()), "weight_decay": decay if group.decay else 0.0}
              for group in groups], lr=0.0, betas=betas, eps=eps, fused=True)
-        for parameter in self.parameters:  # as AdamW itself begins, but now, so that a checkpoint finds its place
+        for parameter in self.parameters:  # as AdamW starts, but now, so that a checkpoint can be restored
             self.optimizer.state[parameter] = {
                 "step": torch.zeros((), device=parameter.device),
                 "exp_avg": torch.zeros_like(parameter), "exp_avg_sq": torch.zeros_like(parameter)}
@@ -42,23 +40,23 @@ class State:
         self.averages = [parameter.detach().float().clone() for parameter in self.parameters] if average else []
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything, by name; not copies."""
-        answer = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
-        answer |= {f"average.{name}": tensor for name, tensor in zip(self.named, self.averages, strict=False)}
+        """Everything by name, without copies."""
+        tensors = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
+        tensors |= {f"average.{name}": tensor for name, tensor in zip(self.named, self.averages, strict=False)}
         for name, parameter in self.named.items():
-            answer |= {f"{key}.{name}": tensor for key, tensor in self.optimizer.state[parameter].items()}
-        return answer
+            tensors |= {f"{key}.{name}": tensor for key, tensor in self.optimizer.state[parameter].items()}
+        return tensors
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take everything back, in place.
+        """Copy everything back in place.
 
         Raises:
-            TrainingError: the tensors are those of another run.
+            TrainingError: the tensors are of another run.
         """
         own = self.tensors()
         for name in sorted(own.keys() ^ tensors.keys()):
-            raise TrainingError(f"the checkpoint is of another model or task: {name} is only in one of them; choose "
+            raise TrainingError(f"the checkpoint is of another model or task: {name} is in one of them only; choose "
                                 "another folder")
         for name, tensor in own.items():
             if tensor.shape != tensors[name].shape:
@@ -67,13 +65,13 @@ class State:
             tensor.copy_(tensors[name])
 
     def update(self, rate: float, step: int, clip: float) -> Tensor:
-        """One step of AdamW on the gradients that are there; none where they are not finite.
+        """Take a step of AdamW, or skip it if the gradients are not finite.
 
-        The host waits for nothing: whether to take the step, and by how much to shorten its gradients, is
-        handed to the fused optimizer on the device, as loss scaling does.
+        The host does not wait: the fused optimizer reads on the device whether to skip and how much to clip, as it
+        does for loss scaling.
 
         Returns:
-            Whether the step was taken, a scalar of 0 or 1 on the device.
+            1 if the step was taken, else 0: a scalar on the device.
         """
         for group, factor in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * factor
@@ -91,7 +89,7 @@ class State:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """The averages in the parameters' place, for as long as it lasts; nothing where there are none."""
+        """A context with the averages in place of the parameters, if there are averages."""
         with torch.no_grad():
             before = [parameter.clone() for parameter in self.parameters] if self.averages else []
             for parameter, average in zip(self.parameters, self.averages, strict=False):

@@ -1,7 +1,7 @@
-"""What a run trains: the one interface between :func:`spit.training.loop.fit` and its uses.
+"""Task: the interface between :func:`spit.training.loop.fit` and what it trains.
 
-Classification (:mod:`spit.training.classify`) is one task, distillation another. The loop owns data
-order, augmentation, optimizer, schedule, EMA, checkpoints and many machines; a task owns the loss.
+A task owns the loss; the loop owns data order, augmentation, optimizer, schedule, EMA, checkpoints and processes.
+:mod:`spit.training.classify` and :mod:`spit.training.distill` are the two tasks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a task sees in one forward pass: this process's part of the global batch.
+    """The input of one forward pass: this process's part of the global batch.
 
     Attributes:
-        images: cropped and augmented, as :func:`spit.training.augment.apply` gives them on the training
-            device; not mixed yet.
-        labels: −1 where there is none.
-        draw: the random choices of these images: ``draw.mix(images)`` and ``draw.targets(labels, …)``.
+        images: cropped and augmented, on the training device, not mixed yet.
+        labels: −1 for none.
+        draw: the random numbers of these images: ``draw.mix(images)`` and ``draw.targets(labels, …)``.
         step: of the run, from 0.
 
     Shape:
@@ -39,11 +38,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters that share a learning rate and a decay.
+    """Parameters with a common learning rate and weight decay.
 
     Attributes:
-        parameters: by name, as ``module.named_parameters()`` has them.
-        rate: times the schedule's learning rate.
+        parameters: by name, as in ``module.named_parameters()``.
+        rate: factor of the schedule's learning rate.
         decay: whether weight decay applies.
     """
 
@@ -53,49 +52,41 @@ class Group:
 
 
 class Task(Protocol):
-    """One thing to train."""
+    """Something to train."""
 
     @property
     def module(self) -> nn.Module:
-        """All that trains, and nothing that does not: a teacher stays outside.
-
-        What :meth:`groups` names of it is optimized and averaged (EMA), and all of its state is
-        checkpointed. The loop moves it to the device, and wraps it for many processes.
-        """
+        """The module that trains, without teachers. The loop moves it, wraps it and checkpoints its state."""
         ...
 
     def groups(self) -> Sequence[Group]:
-        """Every parameter that is to change, once; :func:`decay_groups` is the usual answer."""
+        """Every parameter that changes, once; see :func:`decay_groups`."""
         ...
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """The mean loss over the batch, and figures to log.
+        """The mean loss over the batch, and scalars to log by name, each a mean over the batch.
 
-        Called under autocast. Nothing here may wait for the device: no ``.item()``.
+        Called under autocast. It must not wait for the device: no ``.item()``.
 
         Args:
-            network: ``module``, or ``module`` as it is wrapped for many processes: call this one, once.
-
-        Returns:
-            A scalar, and scalars by name, each a mean over the batch: the loop weighs them by its size.
+            network: ``module``, or its wrapper for many processes; call it once.
         """
         ...
 
     def validate(self, team: "Team") -> Mapping[str, float]:
-        """Figures of the module as it now is, over all processes; empty where there is nothing to measure.
+        """Metrics over all processes, the same in each; empty without validation photos.
 
-        Called in evaluation mode, with the averaged weights in place where the run keeps an average, and
-        without gradients. Every process calls it and gets the same answer.
+        Called in evaluation mode, without gradients and with the averaged weights.
         """
         ...
 
     def product(self) -> "SpitModel":
-        """The model to save at the end; called with the averaged weights in place."""
+        """The model to save at the end; called with the averaged weights."""
         ...
 
 
 def decay_groups(named: Mapping[str, nn.Parameter], rate: float = 1.0) -> list[Group]:
-    """Weight decay on matrices alone: none on biases, norms, scales and the class token, which have one dimension."""
+    """Weight decay for matrices only: biases, norms, scales and the class token have one dimension and none."""
     trained = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
     flat = {name: parameter for name, parameter in trained.items() if parameter.ndim < 2}
     deep = {name: parameter for name, parameter in trained.items() if name not in flat}

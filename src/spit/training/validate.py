@@ -1,6 +1,6 @@
-"""Accuracy on held-out photos, each counted once however many processes share them."""
+"""Accuracy on held-out photos, each counted once over all processes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -10,24 +10,26 @@ from torch.utils.data import DataLoader, Subset
 from spit.data.photos import Centres, to_device
 from spit.training.distributed import Team
 
+Predict = Callable[[Tensor], Tensor]
+"""From images ``(B, 3, size, size)`` uint8 on the device to logits ``(B, num_classes)``; a model is one."""
+Validate = Callable[[Predict, Team], Mapping[str, float]]
+
 
 class Validation:
-    """Central squares of photos, and how well a model names them.
+    """Measures a model on the central squares of photos.
 
-    Process r of n takes photos r, r + n, r + 2n, …; sums are added over all.
+    Process r of n takes photos r, r + n, r + 2n, …; sums are added over all processes.
 
     Args:
-        centres: with labels; one of −1 is left out.
-        batch: photos in a forward pass.
-        workers: processes that decode.
-        resident: decode this process's part once, into memory of its device.
+        centres: with labels; −1 is not counted.
+        batch: photos of a forward pass.
+        workers: decoding processes.
+        resident: decode this process's photos once, into the memory of its device.
     """
 
     def __init__(self, centres: Centres, team: Team, batch: int = 256, workers: int = 0,
                  resident: bool = False) -> None:
-        self.centres = centres
-        self.batch = batch
-        self.workers = workers
+        self.centres, self.batch, self.workers = centres, batch, workers
         self.own = Subset(centres, range(team.rank, len(centres), team.size))
         self.resident: tuple[Tensor, Tensor] | None = None
         if resident and len(self.own):
@@ -36,12 +38,8 @@ class Validation:
             self.resident = images, labels
 
     @torch.no_grad()
-    def __call__(self, predict: Callable[[Tensor], Tensor], team: Team) -> dict[str, float]:
-        """Top-1, top-5, cross entropy, and how many photos they are of.
-
-        Args:
-            predict: from ``(B, 3, size, size)`` uint8 on the device to logits ``(B, num_classes)``.
-        """
+    def __call__(self, predict: Predict, team: Team) -> dict[str, float]:
+        """Top-1, top-5, cross entropy, and the number of photos."""
         sums = torch.zeros(4, dtype=torch.float64, device=team.device)
         for images, labels in self._batches(team.device):
             sums += score(predict(images), labels)
@@ -60,10 +58,10 @@ class Validation:
 
 
 def score(logits: Tensor, labels: Tensor) -> Tensor:
-    """Right at the first guess, right within five, summed cross entropy, and photos counted.
+    """Top-1 hits, top-5 hits, summed cross entropy, and the number of photos counted.
 
     Shape:
-        logits ``(B, num_classes)``, labels ``(B,)`` with −1 for what does not count; ``(4,)`` float64.
+        logits ``(B, num_classes)``, labels ``(B,)`` with −1 for photos that do not count; ``(4,)`` float64.
     """
     logits, counts = logits.float(), labels >= 0
     right = logits.topk(min(5, logits.shape[1])).indices == labels[:, None]  # never equal to −1

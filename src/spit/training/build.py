@@ -1,0 +1,91 @@
+"""From a recipe to what the loop trains."""
+
+from dataclasses import dataclass
+
+import torch
+
+from spit.data.classes import folder_names
+from spit.data.photos import Centres, Photos
+from spit.model import SpitModel
+from spit.registry import model_config, read_checkpoint
+from spit.training.batches import mix_seed
+from spit.training.classify import Classification
+from spit.training.distributed import Team
+from spit.training.errors import TrainingError
+from spit.training.recipe import ModelRecipe, Recipe
+from spit.training.task import Task
+from spit.training.validate import Validation
+
+
+@dataclass(frozen=True)
+class Job:
+    """A task, its photos, its name in reports, and a summary for the user."""
+
+    name: str
+    task: Task
+    photos: Photos
+    summary: str
+
+
+def classification_job(recipe: Recipe, team: Team) -> Job:
+    """The job of ``spit train``.
+
+    Raises:
+        TrainingError, ImageError, WeightsError, ValueError, TypeError: one line that says what to do.
+    """
+    data, optimization = recipe.data, recipe.optimization
+    photos = Photos(data.train, data.side, labelled=True)
+    held_out = Photos(data.validation, data.size, labelled=True, classes=photos.classes) if data.validation else None
+    model = build_model(recipe, len(photos.classes))
+    classes = model.config.num_classes
+    if classes < len(photos.classes):
+        raise TrainingError(f"expected num_classes of at least {len(photos.classes)} in [model.options], the number of "
+                            f"classes of the photos, got {classes}")
+    model.config = model.config.replace(class_names=folder_names(photos.classes, classes), train_size=data.size,
+                                        eval_size=data.size)
+    if optimization.compile:
+        model.compile()
+    name = recipe.model.pretrained or recipe.model.name
+    validation = None if held_out is None else validation_of(recipe, held_out, team)
+    task = Classification(model, optimization.smoothing, validation)
+    return Job(name, task, photos, f"{name}, {sum(p.numel() for p in model.parameters()) / 1e6:.1f} M parameters, "
+                                   f"{len(photos.classes)} classes")
+
+
+def build_model(recipe: Recipe, num_classes: int) -> SpitModel:
+    """The model of ``[model]``. New weights are drawn from the run's seed.
+
+    Args:
+        num_classes: if ``[model.options]`` has none.
+
+    Raises:
+        ValueError, TypeError, WeightsError: an unknown name or option, or weights that do not fit.
+    """
+    asked = recipe.model
+    num_classes = asked.options.get("num_classes", num_classes)
+    torch.manual_seed(mix_seed(recipe.run.seed, "weights"))
+    if asked.pretrained:
+        return pretrained_model(asked, num_classes)
+    config = model_config(asked.name, asked.options.get("gradients")).replace(num_classes=num_classes)
+    return SpitModel(asked.apply_to(config))
+
+
+def pretrained_model(asked: ModelRecipe, num_classes: int | None = None) -> SpitModel:
+    """The model of ``model.pretrained`` with ``[model.options]``.
+
+    Args:
+        num_classes: if it differs from the checkpoint's, the head is new.
+
+    Raises:
+        WeightsError: no such model, or the options ask for other tensors.
+    """
+    checkpoint = read_checkpoint(asked.pretrained)
+    config = checkpoint.config if num_classes is None else checkpoint.config.replace(num_classes=num_classes)
+    return checkpoint.build(asked.apply_to(config))
+
+
+def validation_of(recipe: Recipe, photos: Photos, team: Team) -> Validation:
+    """How a recipe measures a model on held-out photos."""
+    data = recipe.data
+    return Validation(Centres(photos, data.size), team, min(recipe.optimization.batch, 256), data.workers,
+                      data.resident)
