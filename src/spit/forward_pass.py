@@ -1,7 +1,6 @@
-"""ForwardPass: what one pass of a model over some images computed, kept for the answers that need more than logits."""
+"""ForwardPass: one pass of a model over some images, kept for the answers that need more than logits."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,100 +12,97 @@ from spit.model import SpitModel
 from spit.partition import Partition
 from spit.tokens import Tokens
 
+Outputs = tuple[Tensor, Tensor, Tokens]  # logits, class token and the other tokens
+
 
 class Trace(NamedTuple):
-    """What every layer computed: its heads, the tokens that leave it, and the layout of their rows."""
+    """What each layer computed.
 
-    heads: list[Heads]
-    outputs: list[Tensor]
-    spans: Spans
-
-
-class Differentiable(NamedTuple):
-    """Logits with their graph back to the attention of every layer."""
-
-    logits: Tensor
-    heads: list[Heads]
-    spans: Spans
-
-
-@dataclass(eq=False)
-class ForwardPass:
-    """One pass of a model over some images.
-
-    τ and φ run once. What attention computed is kept if ``kept`` says so; otherwise it is computed again when
-    :meth:`trace` is called. The pass with gradients starts at φ's features and runs when first asked for.
-
-    Shape:
-        images ``(3, h, w)`` each, features and tokens ``(ΣN, …)``, logits ``(B, num_classes)``, class_token ``(B, D)``.
+    Attributes:
+        logits: of the images; with gradients, they lead back to each layer's attention.
+        heads: queries, keys, values and answer of each layer's attention.
+        features: the tokens that leave each layer, before the final norm, the class token first.
+        spans: which rows belong to which image.
     """
 
-    model: SpitModel
-    images: tuple[Tensor, ...]
-    partition: Partition
-    features: Tokens
     logits: Tensor
-    class_token: Tensor
-    tokens: Tokens
-    kept: Trace | None = None
-    _differentiable: Differentiable | None = field(default=None, repr=False)
+    heads: list[Heads]
+    features: Mapping[int, Tokens]
+    spans: Spans
 
-    @staticmethod
-    @torch.no_grad()
-    def of(model: SpitModel, images: Sequence[Tensor], partition: Partition, features: Tokens,
-           keep: bool) -> "ForwardPass":
-        """Run γ, f and h on features that τ and φ made."""
-        if keep and model.backbone.compiled is None:  # compiled code reports nothing
-            answer, kept = _traced(model, features)
-        else:
-            answer, kept = model.run(features), None
-        return ForwardPass(model, tuple(images), partition, features, *answer, kept)
 
-    def trace(self) -> Trace:
-        """What every layer computed."""
+class ForwardPass:
+    """One pass of a model over some images. γ, f and h run when it is made; τ and φ ran before.
+
+    Args:
+        model: in evaluation mode.
+        images: as the model sees them, on its device.
+        partition: of the images.
+        features: of the partition's regions.
+        keep: whether to keep what each layer computed. If not, :meth:`trace` computes it each time it is called.
+
+    Attributes:
+        logits: the output of h.
+        class_token: after the final norm.
+        tokens: the other tokens after the final norm; row v belongs to region v of the partition.
+
+    Shape:
+        images ``(C, h, w)`` each, features ``(ΣN, …)``, logits ``(B, num_classes)``, class_token ``(B, D)``, tokens
+        ``(ΣN, D)``.
+    """
+
+    def __init__(self, model: SpitModel, images: Sequence[Tensor], partition: Partition, features: Tokens,
+                 keep: bool = True) -> None:
+        self.model = model
+        self.images = tuple(images)
+        self.partition = partition
+        self._features = features
+        self._keep = keep
+        self._traces: dict[bool, Trace | None] = {}  # by whether it has gradients
         with torch.no_grad():
-            trace = self.kept or _traced(self.model, self.features)[1]
+            if keep and not model.compiled:
+                outputs, self._traces[False] = _traced(model, features)
+            else:
+                outputs = model.run(features)
+        self.logits, self.class_token, self.tokens = outputs
+
+    def trace(self, gradients: bool = False) -> Trace:
+        """What each layer computed; runs γ, f and h again if it was not kept.
+
+        Args:
+            gradients: return logits with their graph, from one more pass.
+
+        Raises:
+            ValueError: the backbone does not report its attention.
+        """
+        if gradients in self._traces:
+            trace = self._traces[gradients]
+        else:
+            model = self.model.view() if self.model.compiled else self.model  # compiled code reports nothing
+            with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+                values = self._features.values
+                _, trace = _traced(model, self._features.replace(values.clone() if values.is_inference() else values))
+            if self._keep:
+                self._traces[gradients] = trace
         if trace is None:
-            raise _unseen()
+            raise ValueError(f"backbone {self.model.config.backbone!r} does not report its attention to the recorder; "
+                             "use a method that does not need it, such as prototype or lime, or cut the final tokens")
         return trace
-
-    def differentiable(self) -> Differentiable:
-        """Logits with their graph, from one more pass of f; computed once."""
-        if self._differentiable is None:
-            model = self.model if self.model.backbone.compiled is None else self.model.view()
-            layers: list[Heads] = []
-            seen: list[Spans] = []
-
-            def observe(layer: int, spans: Spans, heads: Heads) -> None:
-                if not heads.answer.requires_grad:  # with frozen parameters the graph starts here
-                    heads.answer.requires_grad_()
-                layers.append(heads)
-                seen.append(spans)
-
-            with torch.inference_mode(False), torch.enable_grad():
-                values = self.features.values
-                features = self.features.replace(values.clone() if values.is_inference() else values)
-                logits = model.run(features, Recorder({}, observe=observe))[0]
-            if not layers:
-                raise _unseen()
-            self._differentiable = Differentiable(logits, layers, seen[0])
-        return self._differentiable
 
     def layer_tokens(self, layer: int) -> Tokens:
         """The tokens that leave a layer, through the final norm, without the class token."""
         if layer == self.model.config.depth - 1:
             return self.tokens
-        trace = self.trace()
-        rows = Tokens(self.model.backbone.norm(trace.outputs[layer]), trace.spans.offsets.long())
-        return take_class_token(rows)[1]
+        rows = self.trace().features[layer]
+        return take_class_token(rows.replace(self.model.backbone.norm(rows.values)))[1]
 
     def layer_keys(self, layer: int) -> Tokens:
-        """The keys that a layer's attention compares, all heads side by side, without the class token."""
+        """The keys of a layer's attention, all heads side by side, without the class token's."""
         trace = self.trace()
         return take_class_token(Tokens(trace.heads[layer].key.flatten(1), trace.spans.offsets.long()))[1]
 
     def paint(self, values: Tensor) -> list[Tensor]:
-        """One ``(h, w, …)`` map an image from a value for each token."""
+        """One ``(h, w, …)`` map an image, from a value for each token."""
         return list(self.partition.paint(values))
 
     def paint_rows(self, rows: Tensor) -> list[Tensor]:
@@ -116,21 +112,17 @@ class ForwardPass:
         return self.paint(rows[image_of, place + 1])
 
 
-def _traced(model: SpitModel, features: Tokens) -> tuple[tuple[Tensor, Tensor, Tokens], Trace | None]:
-    """Run γ, f and h, and keep what every layer computes; None if the backbone does not report it."""
+def _traced(model: SpitModel, features: Tokens) -> tuple[Outputs, Trace | None]:
+    """Run γ, f and h, and record each layer; the trace is None if the backbone does not report its attention."""
     heads: list[Heads] = []
     spans: list[Spans] = []
 
     def observe(layer: int, own: Spans, found: Heads) -> None:
+        if torch.is_grad_enabled() and not found.answer.requires_grad:  # with frozen parameters the graph starts here
+            found.answer.requires_grad_()
         heads.append(found)
         spans.append(own)
 
     recorder = Recorder({"features": range(model.config.depth)}, observe=observe)
-    answer = model.run(features, recorder)
-    outputs = [recorder.features[layer].values for layer in sorted(recorder.features)]
-    return answer, Trace(heads, outputs, spans[0]) if heads else None
-
-
-def _unseen() -> ValueError:
-    return ValueError("the model's backbone does not report its attention to the recorder; use a method that does not "
-                      "need it (prototype, lime)")
+    outputs = model.run(features, recorder)
+    return outputs, Trace(outputs[0], heads, recorder.features, spans[0]) if heads else None

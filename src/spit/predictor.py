@@ -1,4 +1,4 @@
-"""Predictor and Prediction: a model that has looked at images, and what it can say about them."""
+"""Predictor and Prediction: a model that is ready to answer, and what it says about images it has seen."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL.Image import Image as Picture
 from torch import Tensor
 from torch.nn import functional as F
@@ -19,7 +20,6 @@ from spit.data.images import load_image
 from spit.forward_pass import ForwardPass
 from spit.images import image_blocks, quantize, to_float
 from spit.model import SpitModel
-from spit.partition import Partition
 from spit.registry import load_model
 from spit.tokens import Tokens
 
@@ -28,13 +28,22 @@ if TYPE_CHECKING:
     from spit.segmentation import Segmentation
 
 DEFAULT_SIZE = 224
-KEPT = 2**28  # numbers of attention and layers that a Prediction keeps, 1 GiB of float32; beyond, they are recomputed
+KEPT = 2**28  # numbers that a Prediction keeps of its layers, 1 GiB of float32; beyond, they are computed again
+ALONE = ("cpu",)  # devices where each image runs alone: a batch is no faster, and an image's answers stay its own
 
-Source = Any  # a tensor, a path, a PIL image or an array; or a sequence of them
+Source = Tensor | NDArray[np.uint8] | Picture | str | PathLike[str]
+Sources = Source | Sequence[Source]
+Maps = Tensor | tuple[Tensor, ...]  # one tensor if all images have the same size
 
 
 class Guess(NamedTuple):
-    """A class name and the probability that the model gives it."""
+    """A class name and the probability that the model gives it.
+
+    Example:
+        >>> import spit
+        >>> spit.Guess("tabby", 0.75).name
+        'tabby'
+    """
 
     name: str
     probability: float
@@ -47,7 +56,7 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
         source: what :func:`spit.load_model` takes: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a
             folder, a Hugging Face hub id, or a file with a ViT in timm's names.
         device: "cpu", "cuda", "cuda:1", or "auto" for CUDA if there is any.
-        size: side of the square that the model is asked at (default: the model's own).
+        size: side of the square that the model sees (default: the model's own).
 
     Raises:
         ValueError: an unknown name or device.
@@ -68,29 +77,30 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
 
 
 def choose_device(name: str) -> str:
-    """A device that is there and that spit has kernels for; "auto" is CUDA if there is any, else the CPU."""
+    """The name of a device that exists and that spit has kernels for; "auto" is CUDA if there is any, else the CPU."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     kind = str(name).partition(":")[0]
     if kind not in ("cpu", "cuda"):
         raise ValueError(f"expected device cpu, cuda or auto, got {name!r}")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"expected a device that is there, but torch finds no CUDA device for {name!r}; use cpu")
+        raise ValueError(f"expected a device that exists, but torch finds no CUDA device for {name!r}; use cpu")
     return name
 
 
 class Predictor:
-    """A model ready to answer: it owns the device, the class names, the size it is asked at, and its weights' digest.
+    """A model that is ready to answer, with its device, class names, image size and the digest of its weights.
 
     Calling it runs one pass and returns a :class:`Prediction`.
 
     Args:
-        model: in evaluation mode, where it is to run.
+        model: in evaluation mode, on the device where it is to run.
         name: for tables and messages.
-        size: side of the square that the model is asked at (default: the config's ``eval_size``, or 224).
+        size: side of the square that the model sees (default: the config's ``eval_size``, or 224).
 
     Raises:
-        TypeError, ValueError: no model of spit, or one in training mode.
+        TypeError: not a model of spit.
+        ValueError: a model in training mode, or a size below 1.
 
     Example:
         >>> import spit, torch
@@ -103,9 +113,8 @@ class Predictor:
         if not isinstance(model, SpitModel):
             raise TypeError(f"expected a model of spit, got {type(model).__name__}; spit.create_model and "
                             "spit.from_timm make one")
-        if model.training:
-            raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; "
-                             "call model.eval()")
+        _check_mode(model)
+        _check_size(size)
         self.model = model
         self.name = name
         self.size = size or model.config.eval_size or DEFAULT_SIZE
@@ -127,65 +136,72 @@ class Predictor:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the weights."""
+        """A hash of the weights; it does not depend on the tokenizer."""
         return weights.digest(self.model)
 
+    def expect_classes(self) -> None:
+        """Raise ValueError if the model has no head."""
+        if self.model.config.num_classes == 0:
+            raise ValueError(f"{self.name}: expected a model that knows classes, got one without a head; make it with "
+                             "num_classes")
+
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Predictor":
-        """The same weights on other tokens, see :meth:`spit.SpitModel.with_tokenizer`."""
+        """The same weights on other tokens; see :meth:`spit.SpitModel.with_tokenizer`."""
         other = Predictor(self.model.with_tokenizer(tokenizer, **options), self.name, self.size)
         if "digest" in vars(self):
             other.digest = self.digest
         return other
 
-    def __call__(self, images: Source, *, crop: bool | None = None, size: int | None = None) -> "Prediction":
-        """Look at images once.
+    def __call__(self, images: Sources, *, crop: bool | None = None, size: int | None = None) -> "Prediction":
+        """Run one pass over images.
 
         Args:
             images: a ``(B, C, H, W)`` or ``(C, H, W)`` tensor, uint8 or floats in [0, 1]; a path, a PIL image, or an
                 ``(H, W, 3)`` uint8 array; or a list of these, of any sizes. They are not modified.
-            crop: True resizes each image and takes its central square, as classifiers are evaluated; False shows
-                the whole image. (default: tensors are seen as they are, everything else is cropped)
-            size: side of the square (default: the predictor's); of whole images the shorter side (default: its own).
+            crop: True resizes each image and takes its central square, as classifiers are evaluated; False takes the
+                whole image. (default: whole images if all are tensors, else squares)
+            size: side of the square (default: the predictor's), or shorter side of whole images (default: their own).
                 Maps of whole images come back at the image's own pixels.
 
         Raises:
             ImageError: a file that cannot be read.
             TypeError, ValueError: images that the model does not take.
         """
-        given = list(images) if isinstance(images, list | tuple) else [images]
-        whole = [image for item in given for image in self._images(item)]
+        _check_size(size)
+        given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
         if crop is None:
             crop = not all(isinstance(item, Tensor) for item in given)
+        whole = [image for item in given for image in _tensors(item)]
+        if crop or size is not None:
+            image_blocks(whole)  # checks values before resizing clamps them
         if crop:
-            seen = [central_square(quantize(image[None])[0], size or self.size, self.model.config.eval_crop)
-                    for image in whole]
-            return Prediction(self, seen)
+            return Prediction(self, [self._square(image, size or self.size) for image in whole])
         seen = whole if size is None else [resize(image, size) for image in whole]
         return Prediction(self, seen, [image.shape[1:] for image in whole])
 
-    def _images(self, item: Any) -> list[Tensor]:
-        if isinstance(item, str | PathLike):
-            return [load_image(item)]
-        if isinstance(item, Picture):
-            item = np.array(item.convert("RGB"))
-        if isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3:
-            item = torch.from_numpy(np.ascontiguousarray(item)).movedim(-1, 0)
-        return [image for block in image_blocks(item) for image in block]
+    def _square(self, image: Tensor, size: int) -> Tensor:
+        if image.shape[0] != 3:
+            raise ValueError(f"expected images of 3 channels to crop, got shape {tuple(image.shape)}; crop=False takes "
+                             "the whole image")
+        return central_square(quantize(image[None])[0], size, self.model.config.eval_crop)
 
     def __repr__(self) -> str:
         return f"Predictor({self.name}, {self.model.config.tokenizer} tokens, {self.size} px, {self.device})"
 
 
 class Prediction:
-    """What a model saw in some images: the result of one pass, and every answer that stands on it.
+    """The result of one pass over some images, and every answer that builds on it.
 
-    Answers that need attention use what the pass kept. Answers that need gradients run one more pass, once. Nothing
-    is tokenized twice. On a CPU each image runs alone, so that its answers are the same to the last bit in any batch.
+    Answers that need attention use what the pass kept. Answers that need gradients run one more pass, once. Nothing is
+    tokenized twice. On a CPU each image runs alone, so its answers are the same to the last bit in any batch.
 
     Args:
-        predictor: who looked.
+        predictor: the model.
         images: ``(C, h, w)`` each, as the model sees them.
-        sizes: height and width that maps come back at (default: those of ``images``).
+        sizes: height and width of each image's maps (default: those of ``images``).
+
+    Attributes:
+        partition: the regions of the images as the model saw them.
 
     Example:
         >>> import spit
@@ -199,19 +215,21 @@ class Prediction:
 
     def __init__(self, predictor: Predictor, images: Sequence[Tensor],
                  sizes: Sequence[Sequence[int]] | None = None) -> None:
-        self.predictor = predictor
         model = predictor.model
+        _check_mode(model)  # it may have changed since the predictor was made
+        self.predictor = predictor
         self.images = [image.detach().to(predictor.device) for image in images]
-        self.sizes = [tuple(image.shape[1:]) for image in self.images] if sizes is None else [*map(tuple, sizes)]
+        self.sizes = [tuple(size) for size in sizes or [image.shape[1:] for image in self.images]]
         with torch.no_grad():
-            partition, features = model.tokenize(self.images)
-        numbers = 5 * model.config.width * model.config.depth * len(features.values)
-        keep = numbers <= KEPT
-        if predictor.device.type == "cpu":
-            self.passes = [ForwardPass.of(model, [image], partition[index], Tokens(rows, _span(rows)), keep)
+            self.partition, features = model.tokenize(self.images)
+        # Queries, keys, values, attention's answer and output: 5 rows a token and layer.
+        keep = 5 * model.config.width * model.config.depth * len(features.values) <= KEPT
+        if predictor.device.type in ALONE:
+            self.passes = [ForwardPass(model, [image], self.partition[index],
+                                       Tokens(rows, torch.tensor([0, len(rows)])), keep)
                            for index, (image, rows) in enumerate(zip(self.images, features, strict=True))]
         else:
-            self.passes = [ForwardPass.of(model, self.images, partition, features, keep)]
+            self.passes = [ForwardPass(model, self.images, self.partition, features, keep)]
 
     @cached_property
     def logits(self) -> Tensor:
@@ -233,11 +251,6 @@ class Prediction:
         """The other tokens after the final norm, ``(ΣN, D)``; row v belongs to region v of the partition."""
         return Tokens.cat([one.tokens for one in self.passes])
 
-    @cached_property
-    def partition(self) -> Partition:
-        """The regions of the images as the model saw them."""
-        return Partition.cat([one.partition for one in self.passes])
-
     def top(self, count: int = 5) -> list[list[Guess]]:
         """The likeliest classes of each image, ``[(name, probability), …]``."""
         names = self.predictor.class_names
@@ -246,47 +259,45 @@ class Prediction:
 
     def top_classes(self, count: int = 5) -> Tensor:
         """The indices of the likeliest classes, ``(B, count)``; all classes if there are fewer."""
-        if self.predictor.model.config.num_classes == 0:
-            raise ValueError(f"{self.predictor.name}: expected a model that knows classes, got one without a head")
+        self.predictor.expect_classes()
         return self.probabilities.topk(min(count, self.probabilities.shape[1]), dim=1).indices
 
-    def features(self) -> Tensor | tuple[Tensor, ...]:
+    def features(self) -> Maps:
         """The final tokens painted on the pixels, ``(B, H, W, D)``, or one ``(H, W, D)`` an image if sizes differ."""
         return self.paint(self.tokens.values)
 
-    def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """One value a token, ``(ΣN, …)``, at the pixels, ``(B, H, W, …)``; no interpolation."""
+    def paint(self, values: Tensor) -> Maps:
+        """Values of the tokens, ``(ΣN, …)``, painted on the pixels, ``(B, H, W, …)``, without interpolation."""
         return self.join(list(self.partition.paint(values)))
 
-    def join(self, maps: Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-        """Maps of the images as seen, at :attr:`sizes` by the nearest pixel: a tensor, or a tuple if sizes differ."""
-        found = [at_size(one, size) for one, size in zip(maps, self.sizes, strict=True)]
-        return torch.stack(found) if len({one.shape for one in found}) == 1 else tuple(found)
+    def join(self, maps: Sequence[Tensor]) -> Maps:
+        """Maps of the images as seen, brought to :attr:`sizes` by the nearest pixel."""
+        return stack([at_size(one, size) for one, size in zip(maps, self.sizes, strict=True)])
 
-    def explain(self, method: "str | Method" = "flow", target: "Target" = None) -> Tensor | tuple[Tensor, ...]:
+    def explain(self, method: "str | Method" = "flow", target: "Target" = None) -> Maps:
         """Which pixels the prediction rests on; see :func:`spit.explain`.
 
         Args:
-            method: a name, or a method made with options, such as ``spit.attribution.Lime(samples=1000)``.
+            method: a name, or a method with options, such as ``spit.attribution.Lime(samples=1000)``.
             target: the class to explain, by name or index, one for all images or one for each (default: the predicted
                 class).
         """
-        from spit.attribution.methods import explain_prediction
+        from spit.attribution.methods import explain_prediction  # which imports this module
 
         return explain_prediction(self, method, target)
 
     def segment(self, **options: Any) -> "Segmentation":
-        """The salient object of each image.
+        """The salient object of each image; see :func:`spit.segment`.
 
         Args:
             options: of :class:`spit.segmentation.Cut`.
         """
-        from spit.segmentation import Cut, segment_prediction
+        from spit.segmentation import Cut, segment_prediction  # which import this module
 
         return segment_prediction(self, Cut(**options))
 
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Prediction":
-        """The same images seen by the same weights on other tokens; one more pass."""
+        """The same images and weights on other tokens; one more pass."""
         return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.sizes)
 
     def __len__(self) -> int:
@@ -310,7 +321,7 @@ def resize(image: Tensor, size: int) -> Tensor:
 
 
 def at_size(found: Tensor, size: tuple[int, ...]) -> Tensor:
-    """A map at another size, by the pixel that each pixel's centre lies in."""
+    """A map ``(h, w, …)`` at another size: each pixel takes the value that its centre lies on."""
     for axis, (wanted, present) in enumerate(zip(size, found.shape[:2], strict=True)):
         if wanted != present:
             places = (2 * torch.arange(wanted, device=found.device) + 1) * present // (2 * wanted)
@@ -318,5 +329,28 @@ def at_size(found: Tensor, size: tuple[int, ...]) -> Tensor:
     return found
 
 
-def _span(rows: Tensor) -> Tensor:
-    return torch.tensor([0, len(rows)], device=rows.device)
+def stack(maps: Sequence[Tensor]) -> Maps:
+    """One tensor if all maps have the same shape, else a tuple."""
+    return torch.stack(list(maps)) if len({one.shape for one in maps}) == 1 else tuple(maps)
+
+
+def _tensors(item: Any) -> list[Any]:
+    """Images of any kind as ``(C, H, W)`` tensors; :func:`image_blocks` refuses what is left."""
+    if isinstance(item, str | PathLike):
+        return [load_image(item)]
+    if isinstance(item, Picture):
+        item = np.array(item.convert("RGB"))
+    if isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3:
+        return [torch.tensor(item).movedim(-1, 0)]
+    return list(item) if isinstance(item, Tensor) and item.ndim == 4 else [item]
+
+
+def _check_mode(model: SpitModel) -> None:
+    if model.training:
+        raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; call "
+                         "model.eval()")
+
+
+def _check_size(size: int | None) -> None:
+    if size is not None and size < 1:
+        raise ValueError(f"expected a size of at least 1 pixel, got {size}")

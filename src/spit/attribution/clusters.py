@@ -1,4 +1,4 @@
-"""k-means inside every class at once, with centroids held apart (App. D)."""
+"""k-means inside each class, with a term that keeps centroids apart (App. D)."""
 
 import torch
 from torch import Tensor
@@ -9,19 +9,18 @@ ROUNDS, STEPS, RATE = 20, 25, 0.1
 def fit_centroids(points: Tensor, labels: Tensor, classes: int, count: int, orthogonality: float) -> Tensor:
     """``count`` centroids for each class that minimise the mean squared distance of its points plus J(ν).
 
-    ``J(ν) = λ_ν / C Σ_c ‖I − ν_cᵀ ν_c‖²`` (Frobenius) asks the centroids of a class to be of unit length
-    and orthogonal to each other. Points are assigned to the nearest centroid of their class, and the
-    centroids go down the gradient of both terms, in turns. The first centroids are the point nearest to the
-    class's mean and then each time the farthest one: nothing is random. A centroid without points is held at
-    the class's mean with the weight of one point, so that a class of few images has no stray ones.
+    ``J(ν) = λ_ν / C Σ_c ‖I − ν_cᵀ ν_c‖²`` (Frobenius) pulls the centroids of a class to unit length and makes them
+    orthogonal. Assigning points to the nearest centroid of their class alternates with gradient descent on both terms.
+    The first centroid is the point nearest to the class's mean; each further one is the point farthest from those
+    before, so nothing is random. A centroid without points is pulled to the class's mean with the weight of one point.
 
     Args:
         points: unit vectors, so that J is on their scale.
-        labels: the class of each.
+        labels: the class of each point.
         orthogonality: λ_ν.
 
     Shape:
-        points ``(n, D)`` float, labels ``(n,)``; the answer ``(classes, count, D)``, 0 for a class without points.
+        points ``(n, D)`` float, labels ``(n,)`` to ``(classes, count, D)``, 0 for a class without points.
     """
     sizes = torch.bincount(labels, minlength=classes).to(points.dtype)
     means = _means(points, labels, classes)
@@ -43,7 +42,7 @@ def fit_centroids(points: Tensor, labels: Tensor, classes: int, count: int, orth
 
 
 def penalty(centroids: Tensor, orthogonality: float) -> Tensor:
-    """J(ν) itself, a number.
+    """J(ν).
 
     Shape:
         centroids ``(classes, K, D)``.
@@ -53,7 +52,7 @@ def penalty(centroids: Tensor, orthogonality: float) -> Tensor:
 
 
 def _farthest_first(points: Tensor, labels: Tensor, means: Tensor, count: int) -> Tensor:
-    """A first point near the mean, then each time the point of the class farthest from those chosen."""
+    """The point nearest to the mean, then repeatedly the point of the class farthest from those chosen."""
     chosen = means[:, None].repeat(1, count, 1)
     order = labels.argsort(stable=True)
     sizes = torch.bincount(labels, minlength=len(means)).tolist()

@@ -1,4 +1,4 @@
-"""A control for attribution methods: every token gets a random value."""
+"""A control for attribution methods: a random value for each token."""
 
 import hashlib
 from dataclasses import dataclass
@@ -17,20 +17,26 @@ from spit.options import Options, documented, option
 class RandomControl(Options):
     """Uniform random values, one for each of the model's tokens.
 
-    Values are drawn by token, not by pixel, so that occlusion has the same grain as an attribution's: single random
-    pixels would destroy every texture. They depend on the image's pixels and the seed alone.
+    They are drawn by token so that occlusion removes regions like those of other methods; random pixels would destroy
+    every texture. They depend on the image's pixels and the seed alone.
 
     Shape:
         one ``(H, W)`` map an image, in [0, 1).
+
+    Example:
+        >>> import spit, torch
+        >>> model = spit.create_model("vit_tiny_16")
+        >>> spit.explain(model, torch.zeros(3, 32, 32), spit.attribution.RandomControl(seed=1)).unique().numel()
+        4
     """
 
     name: ClassVar[str] = "random"
     of_class: ClassVar[bool] = False
 
-    seed: int = option(0, "Another seed gives other values")
+    seed: int = option(0, "Seed of the random values")
 
     def config(self) -> dict[str, Any]:
-        """All that the map depends on beside model and image."""
+        """Everything that a map depends on beside model and image."""
         return self.to_dict()
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
@@ -40,7 +46,7 @@ class RandomControl(Options):
 
 
 def image_generator(image: Tensor, seed: int) -> torch.Generator:
-    """Random numbers on the CPU that depend on an image's 8-bit pixels and a seed alone.
+    """A generator on the CPU that depends on an image's 8-bit pixels and a seed alone.
 
     Shape:
         image ``(C, H, W)``.

@@ -1,4 +1,4 @@
-"""Attribution maps as pictures, with Pillow and numpy alone."""
+"""Pictures of attribution maps, with Pillow and numpy alone."""
 
 from collections.abc import Mapping
 
@@ -14,17 +14,17 @@ from spit.drawing.pictures import as_picture
 from spit.predictor import Prediction
 
 ANCHORS = ((0, 0, 4), (40, 11, 84), (101, 21, 110), (159, 42, 99), (212, 72, 66), (245, 125, 21), (250, 193, 39),
-           (252, 255, 164))  # from dark to bright, as matplotlib's inferno, even in lightness
-CLIPPED = 0.05  # of the pixels at either end, so that a few tokens do not hide all others
-SHADE = 0.35  # of the picture below, in grey
+           (252, 255, 164))  # matplotlib's inferno, from dark to bright
+CLIPPED = 0.05  # share of the pixels at either end, so that a few tokens do not hide all others
+SHADE = 0.35  # weight of the grey image below the colours
 SHARES = (0.05, 0.1, 0.2, 0.5)  # of the paper's occlusion figures
-CAPTIONS = {"flow": ("Attention flow", "of no class"), "rollout": ("Attention rollout", "of no class"),
+CAPTIONS = {"flow": ("Attention flow", "same for any class"), "rollout": ("Attention rollout", "same for any class"),
             "prototype": ("Prototype PCA", "of the class"), "lime": ("LIME (SLIC)", "of the class"),
             "relevance": ("Relevance", "of the class"), "random": ("Random", "a control")}
 
 
 def draw_map(image: Tensor, values: Tensor) -> Image.Image:
-    """A map in colours, from dark, least, to bright, most, over the image in grey.
+    """A map in colours, from dark (low) to bright (high), over the image in grey.
 
     Shape:
         image ``(C, H, W)`` uint8 or floats in [0, 1], values ``(H, W)``; the picture is W × H.
@@ -39,10 +39,10 @@ def draw_map(image: Tensor, values: Tensor) -> Image.Image:
 
 
 def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, detail: str) -> list[Tile]:
-    """Fig. 1: the image, its tokens, and a map for each method.
+    """A row of Fig. 1: the image, its tokens, and a map for each method.
 
     Shape:
-        a prediction of one image, maps ``(H, W)`` each, by the method's name.
+        a prediction of one image; maps ``(H, W)`` by the method's name.
     """
     [image], partition = prediction.images, prediction.partition
     tokens = f"{int(partition.counts[0]):,} {prediction.predictor.model.config.tokenizer} tokens"
@@ -51,12 +51,12 @@ def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, 
 
 
 def occlusion_rows(prediction: Prediction, values: Tensor, label: int, before: str) -> list[list[Tile]]:
-    """The paper's occlusion figures: Comp, without the most important pixels, above Suff, with nothing but them.
+    """The paper's occlusion figures: a row without the most important pixels (Comp), and one with only those (Suff).
 
-    Below each picture is the probability of the class in it.
+    Each caption has the probability of the class before and after.
 
     Shape:
-        a prediction of one image, values ``(H, W)``.
+        a prediction of one image; values ``(H, W)``.
     """
     [image], ranks = prediction.images, rank_pixels(values[None])
     rows = []

@@ -1,4 +1,4 @@
-"""Prototypes of a model's classes from images, a batch at a time."""
+"""Prototypes of a model's classes, made from images."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,32 +25,37 @@ Source = str | os.PathLike[str] | Tensor | Iterable[Images]
 def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequence[int] | Tensor | None = None,
                    count: int = COUNT, orthogonality: float = ORTHOGONALITY, size: int = 224, batch: int = 32,
                    progress: Callable[[int], None] = lambda images: None) -> Prototypes:
-    """Five centroids of the class token for each class, by k-means with the term J(ν) (App. D).
+    """Make prototypes: centroids of the class token for each class, by k-means with the term J(ν) (App. D).
 
-    Images are seen a batch at a time; only the class token of each is kept, in half precision. Class tokens are scaled
-    to unit length first: J asks for unit length, and the paper does not say how a token of length 14 gets it. A class
-    without any image gets its row of the head, the direction that its logit measures.
+    Class tokens are scaled to unit length first, which the paper does not say: J asks for unit length, and tokens have
+    a length of about 14. A class without images gets its row of the head, the direction that its logit measures.
 
     Args:
         model: with classes, in evaluation mode.
-        images: a folder, searched at any depth, whose central squares are seen; a tensor; or batches of images.
-        labels: the class of each image (default: the classes that the model predicts).
+        images: a folder, searched at any depth, of images to crop; a tensor; or batches of images.
+        labels: the class of each image (default: the predicted ones).
         count: prototypes of a class.
         orthogonality: λ_ν.
         size: side of the central square of a folder's images.
-        batch: images at a time, of a folder or a tensor.
-        progress: called after every batch with the number of images seen.
+        batch: images in a batch, of a folder or a tensor.
+        progress: called after each batch with the number of images done.
 
     Raises:
         ValueError: a model in training mode or without classes, no images, or labels that do not fit.
         ImageError: no such folder, or an image that cannot be read.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.attribution import fit_prototypes
+        >>> model = spit.create_model("vit_tiny_16", num_classes=3)
+        >>> fit_prototypes(model, torch.rand(4, 3, 32, 32), labels=[0, 0, 1, 2]).counts
+        tensor([2, 1, 1])
     """
     from spit import __version__  # spit itself imports this module
 
     predictor = Predictor.of(model)
-    head, classes = predictor.model.head.linear, predictor.model.config.num_classes
-    if head is None:
-        raise ValueError("expected a model with classes; make it with num_classes")
+    predictor.expect_classes()
+    head, classes = predictor.model.get_parameter("head.linear.weight"), predictor.model.config.num_classes
     tokens, predicted, seen = [], [], 0
     for some in _batches(images, batch):
         prediction = predictor(some, size=size if isinstance(some, list) and isinstance(some[0], os.PathLike) else None)
@@ -63,7 +68,7 @@ def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequenc
     own = torch.cat(predicted) if labels is None else _checked(labels, seen, classes).to(tokens[0].device)
     values = fit_centroids(torch.cat(tokens).float(), own, classes, count, orthogonality)
     counts = torch.bincount(own, minlength=classes)
-    rows = F.normalize(head.weight.float(), dim=1)[:, None]
+    rows = F.normalize(head.float(), dim=1)[:, None]
     values = torch.where((counts > 0)[:, None, None], values, rows)
     about = {"weights": predictor.digest, "tokenizer": predictor.model.config.tokenizer, "images": seen,
              "labels": "the model's own" if labels is None else "given", "orthogonality": orthogonality,

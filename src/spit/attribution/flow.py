@@ -1,4 +1,4 @@
-"""Attention flow and rollout: what reaches the class token through all layers (App. D)."""
+"""Attention flow and rollout: attention of the class token, multiplied through all layers (App. D)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,25 +16,31 @@ from spit.options import Options, documented, option, same
 class Flow(Options):
     """The class token's row of ``∏_i ((1 − λ) I + λ A_i)``, with ``A_i`` the maximum over layer i's heads.
 
-    The product is read as the paper writes it, ``Ã_1 Ã_2 … Ã_ℓ``: the last layers count most. ``side="left"`` is the
-    other reading, ``Ã_ℓ … Ã_1`` as in Abnar & Zuidema (2020), from the class token that h reads back to γ's tokens; it
-    is less faithful, see docs/attribution.md. (The paper's flow is their *rollout* with another λ; their flow is a
-    maximum-flow problem.) Rows are not normalised after the maximum, as in the paper. The map is the same for any
-    class.
+    The product is in the paper's order, ``Ã_1 Ã_2 … Ã_ℓ``: the last layers count most. ``side="left"`` is the order of
+    Abnar & Zuidema (2020), ``Ã_ℓ … Ã_1``, from the class token that h reads back to γ's tokens; it is less faithful,
+    see docs/attribution.md. (The paper's flow is their *rollout* with another λ; their flow is a maximum-flow problem.)
+    As in the paper, rows are not normalised after the maximum. The map is the same for any class.
 
     Shape:
         one ``(H, W)`` map an image: for every pixel its token's share of the row.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.attribution import Flow
+        >>> model = spit.create_model("vit_tiny_16")
+        >>> spit.explain(model, torch.rand(1, 3, 32, 32), Flow(strength=0.5)).shape
+        torch.Size([1, 32, 32])
     """
 
     name: ClassVar[str] = "flow"
     of_class: ClassVar[bool] = False
 
     strength: float = option(0.9, "λ, the share of attention against the residual path", least=0, most=1)
-    merge: Merge = option("max", "How heads become one map")
-    side: Side = option("right", "Where the next layer's factor goes")
+    merge: Merge = option("max", "How to merge the heads of a layer")
+    side: Side = option("right", "Side of the product where the next layer's factor goes")
 
     def config(self) -> dict[str, Any]:
-        """All that the map depends on beside model and image."""
+        """Everything that a map depends on beside model and image."""
         return self.to_dict()
 
     @torch.no_grad()
@@ -49,9 +55,14 @@ class Flow(Options):
 @documented
 @dataclass(frozen=True)
 class Rollout(Flow):
-    """Attention rollout (Abnar & Zuidema, 2020): the mean over heads, half attention and half residual, traced back.
+    """Attention rollout (Abnar & Zuidema, 2020): the mean over heads, half attention and half residual.
 
     The rows of ``0.5 A_i + 0.5 I`` add up to 1, so they need no normalisation.
+
+    Example:
+        >>> from spit.attribution import Rollout
+        >>> Rollout()
+        Rollout(strength=0.5, merge='mean', side='left')
     """
 
     name: ClassVar[str] = "rollout"

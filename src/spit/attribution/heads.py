@@ -1,4 +1,4 @@
-"""The attention of a layer's heads as one map an image, and the class token's row through all layers."""
+"""The heads of a layer merged into one map an image, and the class token's row through all layers."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,15 +11,11 @@ from spit.backbone import Heads, Spans
 Merge = Literal["max", "mean"]
 Side = Literal["left", "right"]
 FEW = 4  # layers between two divisions
-HELD = 2**27  # numbers, 512 MB of float32, that layers may hold that wait to be merged together
+HELD = 2**27  # numbers that layers merged together may take, 512 MB of float32
 
 
 def layers_at_once(heads: Heads, spans: Spans) -> int:
-    """How many layers like this one are worth merging in one go.
-
-    On a GPU as many as fit, since launches cost more there than the work. Layers that wait hold their queries,
-    keys and values; when merged, scores and maps of every head. On a CPU one, since it gains nothing by more.
-    """
+    """The number of layers to merge in one call: on a CPU one, on a GPU as many as fit, since it saves launches."""
     if heads.query.device.type == "cpu":
         return 1
     _, count, width = heads.query.shape
@@ -29,13 +25,11 @@ def layers_at_once(heads: Heads, spans: Spans) -> int:
 def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
     """``max_h`` or ``mean_h softmax(q_h k_hᵀ / √d)`` of each layer and image, in float32.
 
-    All are one batch, padded where lengths differ: keys beyond an image's own behind a mask, queries beyond them
-    its last one again. On a CPU images of different lengths go one by one, as in
-    :func:`~spit.backbone.ragged_attention`, their heads' maps never out of the cache.
+    All are one batch, padded if lengths differ: padded keys are masked, and padded queries repeat the last one. On a
+    CPU, images of different lengths run one by one, as in :func:`~spit.backbone.ragged_attention`.
 
     Shape:
-        heads ``(ΣN, heads, d)``; the answer ``(layers, B, L, L)`` with L the longest image, 0 in the columns
-        beyond an image's own.
+        heads ``(ΣN, heads, d)`` to ``(layers, B, L, L)`` with L the longest image, 0 in padded columns.
     """
     if layers[0].query.device.type == "cpu" and not spans.uniform:
         return _looped(layers, spans, merge)
@@ -45,15 +39,15 @@ def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
 def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side = "left") -> Tensor:
     """The class token's row of the product of all ``k I + w A_i``, divided by its sum.
 
-    Taken as a row vector from one layer to the next, ``r ← k r + w r A_i``, which needs no product of two
-    maps. Every few layers it is divided by its sum: a factor that changes no share, and no overflow.
+    Computed as a row vector, ``r ← k r + w r A_i``, without products of two maps. Every few layers it is divided by its
+    sum, which changes no share and prevents overflow.
 
     Args:
         maps: of layers 1 to ℓ, in order.
         side: where the next layer's factor goes: "left" for ``Ã_ℓ … Ã_1``, "right" for ``Ã_1 … Ã_ℓ``.
 
     Shape:
-        maps ``(B, L, L)`` each; the answer ``(B, L)``, each row adding up to 1.
+        maps ``(B, L, L)`` each to ``(B, L)``; each row adds up to 1.
     """
     row = torch.zeros_like(maps[0][:, :1])
     row[:, :, 0] = 1
@@ -82,7 +76,7 @@ def _batched(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
     places = spans.offsets[:-1, None] + columns  # (B, L)
     rows = rows.unflatten(1, places.shape) if spans.uniform else rows[:, places.minimum(ends - 1)]
     q, k = rows.transpose(2, 3).flatten(0, 2).chunk(2)  # (layers · B · heads, L, d) each
-    # One call scales and multiplies; the sum's first term counts nothing.
+    # One call that scales and multiplies; with beta=0 the first term is ignored.
     scores = torch.baddbmm(q.new_empty(1), q, k.transpose(1, 2), beta=0, alpha=q.shape[2] ** -0.5)
     scores = scores.unflatten(0, (len(layers), len(spans), -1))
     if not spans.uniform:

@@ -1,4 +1,4 @@
-"""LIME: a linear model of what happens to a probability when regions are taken away (Ribeiro et al., 2016)."""
+"""LIME: a linear model of a class's probability when regions are removed (Ribeiro et al., 2016)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,31 +20,39 @@ from spit.options import Options, documented, option
 class Lime(Options):
     """captum's LIME on SLIC regions, as in App. D.
 
-    Regions come from SLIC, not from the model's tokenizer, and masks from the image's pixels and the seed, so that
-    every model answers the same questions. In each sample a region is *omitted* with probability p, ``p ~ U(0.1,
-    0.3)`` drawn anew for each sample (the paper does not say whether p is of presence or of omission; with presence
-    the model would see almost nothing), and becomes the mean colour of the image. Samples are weighted by
-    ``exp(−d² / 2σ²)``, d the cosine distance to the whole image and σ = 0.25, LIME's kernel. The surrogate is ridge
-    regression with an intercept.
+    Regions come from SLIC, not from the model's tokenizer, and masks from the image's pixels and the seed, so all
+    models get the same masks. In each sample a region is *omitted*, replaced by the image's mean colour, with
+    probability ``p ~ U(0.1, 0.3)``, drawn once a sample. (The paper does not say whether p is of presence or omission;
+    with presence the model would see almost nothing.) Samples are weighted by LIME's kernel, ``exp(−d² / 2σ²)`` with d
+    the cosine distance to the whole image and σ = 0.25. The surrogate is ridge regression with an intercept.
+    ``progress`` is called after each forward pass with the number of an image's masks done.
 
     Shape:
         one ``(H, W)`` map an image: for every pixel the coefficient of its region.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.attribution import Lime
+        >>> model = spit.create_model("vit_tiny_16")
+        >>> spit.explain(model, torch.rand(1, 3, 32, 32), Lime(samples=8, regions=4), target=3).shape
+        torch.Size([1, 32, 32])
     """
 
     name: ClassVar[str] = "lime"
     of_class: ClassVar[bool] = True
 
-    samples: int = option(256, "LIME: masks an image, each a forward pass", least=1)
+    samples: int = option(256, "LIME: masks an image, each a forward pass of one image", least=1)
     regions: int = option(64, "Number of regions that SLIC aims at", least=1)
-    omitted: tuple[float, float] = option((0.1, 0.3), "Bounds of p", least=0, most=1)
+    omitted: tuple[float, float] = option((0.1, 0.3), "Bounds of the probability that a region is omitted", least=0,
+                                          most=1)
     penalty: float = option(1.0, "Penalty of the ridge regression", least=0)
-    seed: int = option(0, "Another seed gives other masks")
+    seed: int = option(0, "Seed of the masks")
     batch: int | None = option(None, "Masked images in a forward pass (default: 32, or 256 on a GPU)", least=1)
     progress: Callable[[int], None] = field(default=lambda masks: None, compare=False, repr=False)
 
     def config(self) -> dict[str, Any]:
-        """All that the map depends on beside model and image."""
-        return {key: value for key, value in vars(self).items() if key not in ("batch", "progress")}
+        """Everything that a map depends on beside model and image."""
+        return {key: value for key, value in self.to_dict().items() if key not in ("batch", "progress")}
 
     @torch.no_grad()
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
@@ -81,11 +89,7 @@ class Lime(Options):
 
 
 def check_lime() -> None:
-    """Check that the packages are installed.
-
-    Raises:
-        MissingExtra: captum or scikit-image is not installed.
-    """
+    """Raise MissingExtra if captum or scikit-image is not installed."""
     for package, module in (("captum", "captum.attr"), ("scikit-image", "skimage.segmentation")):
         try:
             __import__(module)
@@ -124,18 +128,18 @@ def similarity(original: Any, perturbed: Any, mask: Tensor, width: float = 0.25,
 
 
 class Ridge:
-    """``min Σ w (y − x β − b)² + penalty ‖β‖²``, solved; what captum calls an interpretable model."""
+    """``min Σ w (y − x β − b)² + penalty ‖β‖²``, with the methods that captum asks of an interpretable model."""
 
     def __init__(self, penalty: float) -> None:
         self.penalty = penalty
         self.coefficients = torch.zeros(0)
 
     def fit(self, train_data: Any, **_: Any) -> None:
-        """Fit to the one batch of (inputs, outputs, weights) that captum brings."""
+        """Fit to captum's one batch of (inputs, outputs, weights)."""
         [(inputs, outputs, weights)] = train_data
         inputs, outputs, weights = inputs.double(), outputs.double(), weights.double()[:, None]
         total = weights.sum()
-        x = inputs - (weights * inputs).sum(0) / total  # centred, the intercept drops out
+        x = inputs - (weights * inputs).sum(0) / total  # centred, so the intercept drops out
         y = outputs - (weights[:, 0] * outputs).sum() / total
         normal = x.T @ (weights * x) + self.penalty * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
         self.coefficients = torch.linalg.solve(normal, x.T @ (weights[:, 0] * y)).float()

@@ -1,4 +1,4 @@
-"""``spit.explain``: one call for every method of attribution."""
+"""Methods of attribution by name, and :func:`spit.explain`, which runs any of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,9 @@ from spit.attribution.relevance import Relevance
 from spit.attribution.targets import Target, read_target
 from spit.errors import MissingExtra, WeightsError
 from spit.forward_pass import ForwardPass
-from spit.images import Images
 from spit.model import SpitModel
 from spit.options import Options, check_choice, documented, option, same
-from spit.predictor import Prediction, Predictor
+from spit.predictor import Maps, Prediction, Predictor, Sources
 
 
 class Method(Protocol):
@@ -35,11 +34,11 @@ class Method(Protocol):
         ...
 
     def config(self) -> dict[str, Any]:
-        """All that a map depends on beside model and image, as JSON has it."""
+        """Everything that a map depends on beside model and image, as JSON has it."""
         ...
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> Sequence[Tensor]:
-        """One ``(h, w)`` map for each image of a pass, and the ``(B,)`` classes to explain."""
+        """One ``(h, w)`` map for each image of a pass; ``classes``, ``(B,)``, are those to explain."""
         ...
 
 
@@ -48,8 +47,8 @@ METHODS: dict[str, type[Any]] = {
 }
 
 
-def explain(model: SpitModel | Predictor, images: Images, method: str | Method = "flow",
-            target: Target = None) -> Tensor | tuple[Tensor, ...]:
+def explain(model: SpitModel | Predictor, images: Sources, method: str | Method = "flow",
+            target: Target = None) -> Maps:
     """Which pixels a prediction rests on (§3.2, App. D).
 
     ============  =========================================================================  ===========
@@ -64,13 +63,13 @@ def explain(model: SpitModel | Predictor, images: Images, method: str | Method =
     ============  =========================================================================  ===========
 
     Values are comparable within a map; their scale has no meaning. Every pixel has the value of its token, or region,
-    without interpolation. A map depends on its own image alone. For several questions about one image, call
-    :func:`spit.load` and ask one :class:`spit.Prediction`.
+    without interpolation. A map depends on its own image alone. For several maps of one image, call
+    :meth:`spit.Prediction.explain`, which runs the model once.
 
     Args:
         model: in evaluation mode.
         images: what :class:`spit.Predictor` takes; not modified.
-        method: a name, or a method made with options, such as ``spit.attribution.Lime(samples=1000)`` or
+        method: a name, or a method with options, such as ``spit.attribution.Lime(samples=1000)`` or
             ``spit.attribution.PrototypeProjection("prototypes.safetensors")``.
         target: the class to explain, by index or name, one for all images or one for each (default: the predicted
             class).
@@ -89,22 +88,29 @@ def explain(model: SpitModel | Predictor, images: Images, method: str | Method =
         >>> spit.explain(model, torch.rand(1, 3, 64, 64), "relevance", target="tabby").shape
         torch.Size([1, 64, 64])
     """
-    chosen = _method(method)  # an unknown one is refused before the pass
-    return explain_prediction(Predictor.of(model)(images), chosen, target)
+    predictor = Predictor.of(model)
+    chosen = _method(method, predictor)  # refuses an unknown one before the pass
+    return explain_prediction(predictor(images), chosen, target)
 
 
-def explain_prediction(prediction: Prediction, method: str | Method, target: Target) -> Tensor | tuple[Tensor, ...]:
-    """:func:`explain` of images that the model has seen."""
-    chosen, classes = _method(method), read_target(prediction, target)
+def explain_prediction(prediction: Prediction, method: str | Method, target: Target) -> Maps:
+    """:func:`explain` for images that the model has seen."""
+    chosen = _method(method, prediction.predictor)
+    if target is None and not chosen.of_class:
+        classes = torch.zeros(len(prediction), dtype=torch.int64)  # unused; the model may have none
+    else:
+        classes = read_target(prediction, target)
     parts = classes.split([len(one.images) for one in prediction.passes])
     maps = [values for one, own in zip(prediction.passes, parts, strict=True) for values in chosen(one, own)]
     return prediction.join([values.to(torch.float32) for values in maps])
 
 
-def _method(method: str | Method) -> Method:
+def _method(method: str | Method, predictor: Predictor) -> Method:
     chosen = create_method(method) if isinstance(method, str) else method
     if not callable(chosen):
         raise TypeError(f"expected a method by name ({', '.join(METHODS)}) or a method object, got {method!r}")
+    if isinstance(chosen, PrototypeProjection):  # finds its prototypes once, not for each image
+        return PrototypeProjection(chosen.load(predictor))
     return chosen
 
 
@@ -112,7 +118,12 @@ def create_method(name: str, **options: Any) -> Method:
     """A method by name.
 
     Raises:
-        ValueError: an unknown name; the nearest known one is named.
+        ValueError: an unknown name; the message has the nearest known one.
+
+    Example:
+        >>> from spit.attribution import create_method
+        >>> create_method("flow", strength=0.5)
+        Flow(strength=0.5, merge='max', side='right')
     """
     check_choice("method", name, METHODS)
     method: Method = METHODS[name](**options)
@@ -128,8 +139,8 @@ class MethodOptions(Options):
         (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
     samples: int = same(Lime, "samples", 256)
     prototypes: tuple[Path, ...] = option(
-        (), "File that spit.attribution.fit_prototypes saved; each model takes those of its own weights (default: those "
-            "that come with spit)", metavar="FILE")
+        (), "File that spit.attribution.fit_prototypes saved; each model takes those of its own weights (default: "
+            "those that come with spit)", metavar="FILE")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,11 +152,11 @@ class MethodOptions(Options):
         """The methods that were asked for, each once."""
         return [*dict.fromkeys(name for names in self.method for name in names.split(","))]
 
-    def methods_for(self, model: SpitModel, left_out: dict[str, str] | None = None) -> list[Method]:
-        """The methods made for a model, with its own prototypes.
+    def methods_for(self, model: SpitModel | Predictor, left_out: dict[str, str] | None = None) -> list[Method]:
+        """The methods for a model, with its own prototypes.
 
-        If none was asked for, those of Fig. 1 that are available: flow; prototype, if the model has prototypes; and
-        lime, if captum is installed. ``left_out`` is filled with the others and the reason.
+        By default those of Fig. 1 that are available: flow; prototype, if the model has prototypes; and lime, if
+        captum is installed. ``left_out`` then gets the names of the others, each with the reason.
 
         Raises:
             MissingExtra, WeightsError: a method that was asked for is not available.
@@ -161,7 +172,7 @@ class MethodOptions(Options):
                     left_out[name] = str(error)
         return found
 
-    def _make(self, name: str, model: SpitModel) -> Method:
+    def _make(self, name: str, model: SpitModel | Predictor) -> Method:
         if name == "prototype":
             return PrototypeProjection(find_prototypes(model, self.prototypes))
         if name == "lime":

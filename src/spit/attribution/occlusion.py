@@ -1,4 +1,4 @@
-"""Images with the most, or the least, important pixels taken away (App. D)."""
+"""Images without their most, or least, important pixels (App. D)."""
 
 import torch
 from torch import Tensor
@@ -7,13 +7,20 @@ from spit.images import to_float
 
 
 def rank_pixels(maps: Tensor) -> Tensor:
-    """The place of each pixel from the most important, 0, to the least.
+    """The rank of each pixel, from 0, the most important.
 
-    Pixels of equal value, as those of one token are, stand in raster order: a share of the pixels is then
-    exactly that share, whatever the tokens' sizes, and the last token is cut rather than its neighbours kept.
+    Pixels of equal value, such as those of one token, are in raster order, so a share of the pixels is exact for any
+    size of tokens.
 
     Shape:
         maps ``(B, H, W)`` to ``(B, H, W)`` int64.
+
+    Example:
+        >>> import torch
+        >>> from spit.attribution import rank_pixels
+        >>> rank_pixels(torch.tensor([[[0.1, 0.5], [0.5, -1.0]]]))
+        tensor([[[2, 0],
+                 [1, 3]]])
     """
     flat = maps.flatten(1)
     order = flat.argsort(dim=1, descending=True, stable=True)
@@ -22,21 +29,27 @@ def rank_pixels(maps: Tensor) -> Tensor:
 
 
 def occlude(images: Tensor, ranks: Tensor, share: float, keep: bool = False) -> Tensor:
-    """``x ∖ x_{>q}``: the images without their most important pixels; with ``keep``, with nothing else.
+    """``x ∖ x_{>q}``: the images without their most important pixels; with ``keep``, with only those.
 
-    What is taken away becomes the mean colour of its image.
+    Removed pixels get the mean colour of their image.
 
     Args:
-        ranks: of :func:`rank_pixels`.
-        share: of the pixels, the most important ones, that are removed, or kept.
+        ranks: from :func:`rank_pixels`.
+        share: of the pixels to remove, or to keep, the most important first.
 
     Shape:
-        images ``(B, C, H, W)`` uint8 or floats in [0, 1], ranks ``(B, H, W)``; the answer float32 in [0, 1].
+        images ``(B, C, H, W)`` uint8 or floats in [0, 1] and ranks ``(B, H, W)`` to float32 images in [0, 1].
+
+    Example:
+        >>> import torch
+        >>> from spit.attribution import occlude
+        >>> occlude(torch.tensor([[[[0.0, 1.0]]]]), torch.tensor([[[1, 0]]]), share=0.5)
+        tensor([[[[0.0000, 0.5000]]]])
     """
     if not 0 <= share <= 1:
         raise ValueError(f"expected a share of the pixels from 0 to 1, got {share}")
     if ranks.shape != (len(images), *images.shape[2:]):
-        raise ValueError(f"expected ranks of shape {(len(images), *images.shape[2:])}, a place for each pixel, "
+        raise ValueError(f"expected ranks of shape {(len(images), *images.shape[2:])}, one for each pixel, "
                          f"got {tuple(ranks.shape)}")
     pixels = to_float(images)
     first = ranks < round(share * ranks[0].numel())

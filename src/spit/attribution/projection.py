@@ -9,21 +9,31 @@ from torch import Tensor
 
 from spit.attribution.prototypes import Prototypes, find_prototypes, load_prototypes
 from spit.forward_pass import ForwardPass
+from spit.model import SpitModel
+from spit.predictor import Predictor
 
 
 @dataclass(frozen=True)
 class PrototypeProjection:
     """``Φ(ξ) v`` with v the first right singular vector of ``M − μ(M)``, ``M = [Φ(ξ); ν_c]``.
 
-    Φ(ξ) are the image's tokens after the final norm, and ν_c the prototypes of the class, which J(ν) holds near unit
-    length. The paper does not say which way v points: here the prototypes lie on its positive side.
+    Φ(ξ) are the image's tokens after the final norm, and ν_c the prototypes of the class, which J(ν) keeps near unit
+    length. The paper does not say which way v points; here the prototypes lie on its positive side.
 
     Args:
-        prototypes: the model's, or a file or the name of a model that they come from (default: those that come with
-            spit for these weights).
+        prototypes: of the model, a file with them, or the name of a model of spit (default: those that come with spit
+            for the model's weights).
 
     Shape:
         one ``(H, W)`` map an image: for every pixel its token's coordinate.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.attribution import PrototypeProjection
+        >>> model = spit.create_model("spit_tiny_16", pretrained=True)
+        >>> method = PrototypeProjection("spit_tiny_16")
+        >>> spit.explain(model, torch.rand(1, 3, 64, 64), method, target="tabby").shape
+        torch.Size([1, 64, 64])
     """
 
     name: ClassVar[str] = "prototype"
@@ -31,20 +41,29 @@ class PrototypeProjection:
     prototypes: Prototypes | str | PathLike[str] | None = None
 
     def config(self) -> dict[str, Any]:
-        """All that the map depends on beside model and image."""
-        return {"prototypes": None if self.prototypes is None else self._loaded().digest}
+        """Everything that a map depends on beside model and image."""
+        return {"prototypes": None if self.prototypes is None else _read(self.prototypes).digest}
+
+    def load(self, model: SpitModel | Predictor) -> Prototypes:
+        """The prototypes for a model.
+
+        Raises:
+            WeightsError: none, or those of a model of another shape.
+        """
+        predictor = Predictor.of(model)
+        found = find_prototypes(predictor) if self.prototypes is None else _read(self.prototypes)
+        found.check(predictor.model)
+        return found
 
     @torch.no_grad()
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        prototypes = find_prototypes(seen.model) if self.prototypes is None else self._loaded()
-        prototypes.check(seen.model)
-        own = prototypes.values.to(classes.device)[classes]  # (B, K, D)
+        own = self.load(seen.model).values.to(classes.device)[classes]  # (B, K, D)
         return seen.paint(torch.cat([project(tokens.float(), anchors)
                                      for tokens, anchors in zip(seen.tokens, own, strict=True)]))
 
-    def _loaded(self) -> Prototypes:
-        given = self.prototypes
-        return given if isinstance(given, Prototypes) else load_prototypes(given or "")
+
+def _read(given: Prototypes | str | PathLike[str]) -> Prototypes:
+    return given if isinstance(given, Prototypes) else load_prototypes(given)
 
 
 def project(tokens: Tensor, prototypes: Tensor) -> Tensor:

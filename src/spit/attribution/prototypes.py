@@ -1,4 +1,4 @@
-"""Prototypes of classes on disk: safetensors, half precision, with what they were made from in its header."""
+"""Prototypes of classes on disk: safetensors in half precision, with their origin in the header."""
 
 import hashlib
 import json
@@ -15,7 +15,8 @@ from torch import Tensor
 from spit import registry
 from spit.errors import WeightsError
 from spit.model import SpitModel
-from spit.weights import digest, write_whole
+from spit.predictor import Predictor
+from spit.weights import write_whole
 
 FILE = "prototypes.safetensors"
 FORMAT = 1
@@ -23,15 +24,20 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Prototypes:
-    """A few unit directions of the class token for each class.
+    """A few directions of the class token for each class.
 
     Attributes:
         values: ν, the prototypes.
-        counts: images that each class's were made from; 0 where its row of the head stands in.
+        counts: number of images behind each class's prototypes; if 0, they are its row of the head.
         about: ``weights``, the digest of the model they belong to, and how they were made.
 
     Shape:
         values ``(classes, K, D)``, counts ``(classes,)`` int64.
+
+    Example:
+        >>> from spit.attribution import load_prototypes
+        >>> load_prototypes("spit_tiny_16").values.shape
+        torch.Size([1000, 5, 192])
     """
 
     values: Tensor
@@ -39,7 +45,7 @@ class Prototypes:
     about: Mapping[str, Any]
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write them to a file, in half precision, whole or not at all.
+        """Write them to a file in half precision, atomically.
 
         Raises:
             WeightsError: the name does not end in ``.safetensors``.
@@ -55,15 +61,11 @@ class Prototypes:
 
     @property
     def digest(self) -> str:
-        """A hash of the prototypes themselves."""
+        """A hash of the values."""
         return hashlib.sha256(self.values.half().cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
 
     def check(self, model: SpitModel) -> None:
-        """Refuse a model of another shape.
-
-        Raises:
-            WeightsError: other classes or another width.
-        """
+        """Raise WeightsError if a model has another number of classes or another width."""
         expected, got = (model.config.num_classes, model.config.width), (len(self.values), self.values.shape[-1])
         if expected != got:
             raise WeightsError(f"expected prototypes of {expected[0]} classes and width {expected[1]}, as the model "
@@ -71,7 +73,7 @@ class Prototypes:
 
 
 def load_prototypes(source: str | PathLike[str]) -> Prototypes:
-    """Prototypes from a file, or those that come with a model of spit, by its name.
+    """Read prototypes from a file, or those of a model that comes with spit, by its name.
 
     Raises:
         WeightsError: no such file, or not one that spit wrote.
@@ -98,17 +100,17 @@ def load_prototypes(source: str | PathLike[str]) -> Prototypes:
     return Prototypes(values.float(), counts.long(), about)
 
 
-def find_prototypes(model: SpitModel, files: Iterable[str | PathLike[str]] = ()) -> Prototypes:
-    """The prototypes that were made with a model's weights: among files, then among those that come with spit.
+def find_prototypes(model: SpitModel | Predictor, files: Iterable[str | PathLike[str]] = ()) -> Prototypes:
+    """The prototypes of a model's weights, from files or from those that come with spit.
 
     Raises:
         WeightsError: none of them, or a damaged file.
     """
-    wanted = digest(model)
+    predictor = Predictor.of(model)
     for path in (*files, *sorted(registry.CHECKPOINTS.glob(f"*/{FILE}"))):
         found = load_prototypes(path)
-        if found.about.get("weights") == wanted:
-            found.check(model)
+        if found.about.get("weights") == predictor.digest:
+            found.check(predictor.model)
             return found
     raise WeightsError("no prototypes of this model's weights, neither given nor with spit; make them with "
                        "spit.attribution.fit_prototypes(model, images).save(\"prototypes.safetensors\") and give them "

@@ -1,4 +1,4 @@
-"""Gradient attention relevance (Chefer et al., 2021), which depends on the class."""
+"""Attention times gradient (Chefer et al., 2021), which depends on the class."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,27 +16,35 @@ class Relevance:
     """The class token's row of ``(I + Ā_ℓ) … (I + Ā_1)``, ``Ā = mean_h max(∇A_h ⊙ A_h, 0)``.
 
     The rule for class-token ViTs of Chefer, Gur & Wolf, *Generic attention-model explainability* (2021), with ∇A the
-    gradient of the class's logit. The backbone does not keep its attention, and need not: if ``O = A V`` is a head's
-    output, ``∇A = ∇O Vᵀ`` exactly. One pass with gradients is enough, and maps exist for one layer at a time.
+    gradient of the class's logit. The backbone does not keep its attention and need not: if ``O = A V`` is a head's
+    output, ``∇A = ∇O Vᵀ`` exactly. So one pass with gradients is enough, and only one layer's maps exist at a time.
 
     Shape:
         one ``(H, W)`` map an image: for every pixel its token's share of the row.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.attribution import Relevance
+        >>> model = spit.create_model("vit_tiny_16")
+        >>> spit.explain(model, torch.rand(1, 3, 32, 32), Relevance(), target=3).shape
+        torch.Size([1, 32, 32])
     """
 
     name: ClassVar[str] = "relevance"
     of_class: ClassVar[bool] = True
 
     def config(self) -> dict[str, Any]:
-        """All that the map depends on beside model and image: nothing."""
+        """Everything that a map depends on beside model and image: nothing."""
         return {}
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        logits, heads, spans = seen.differentiable()
+        trace = seen.trace(gradients=True)
         with torch.inference_mode(False), torch.enable_grad():
-            score = logits.gather(1, classes[:, None]).sum()  # each image has its own logit
-            gradients = torch.autograd.grad(score, [one.answer for one in heads], retain_graph=True)
+            score = trace.logits.gather(1, classes[:, None]).sum()  # each image has its own logit
+            gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads], retain_graph=True)
         with torch.no_grad():
-            maps = [_relevant(one, gradient, spans) for one, gradient in zip(heads, gradients, strict=True)]
+            maps = [_relevant(heads, gradient, trace.spans)
+                    for heads, gradient in zip(trace.heads, gradients, strict=True)]
             return seen.paint_rows(class_row(maps, 1, 1))
 
 

@@ -1,4 +1,4 @@
-"""The class that an explanation is of."""
+"""The class to explain."""
 
 import difflib
 from collections.abc import Sequence
@@ -21,11 +21,10 @@ def read_target(prediction: "Prediction", target: Target) -> Tensor:
 
     Raises:
         TypeError: neither integers nor names.
-        ValueError: a number of classes that is neither one nor that of the images, or a class that the model lacks.
+        ValueError: a model without a head, more or fewer classes than images, or a class that the model lacks.
     """
+    prediction.predictor.expect_classes()
     names, images = prediction.predictor.class_names, len(prediction)
-    if not names:
-        raise ValueError(f"{prediction.predictor.name}: expected a model that knows classes, got one without a head")
     if target is None:
         return prediction.logits.argmax(1)
     if isinstance(target, str):
@@ -51,7 +50,7 @@ def class_index(names: Sequence[str], target: str) -> int:
     """The index of a class by its name, or by its index as a string.
 
     Raises:
-        ValueError: no such class, or several of that name; the nearest names are listed.
+        ValueError: no such class, or several of that name; the message has the nearest names.
     """
     if target.isdecimal() and int(target) < len(names):
         return int(target)

@@ -1,12 +1,9 @@
-"""Label maps as files that give back every label exactly.
+"""Label maps as lossless files.
 
-PNG holds at most 16 bits a channel, and Pillow writes no deeper grey. So:
-
-- up to 65,536 regions, ``grey16``: a 16-bit grey PNG, the value is the label;
-- beyond, ``rgba32``: a 32-bit colour PNG, ``label = R + 256·G + 256²·B + 256³·(255 − A)``. Up to 2²⁴
-  regions it is opaque, and its RGB is how COCO's panoptic maps write their ids.
-
-An NPZ has one array, ``labels``, int32.
+- ``grey16``, up to 65,536 regions: a 16-bit grey PNG; the value is the label.
+- ``rgba32``, beyond: a 32-bit colour PNG, ``label = R + 256·G + 256²·B + 256³·(255 − A)``. Up to 2²⁴ regions it is
+  opaque, and its RGB is the encoding of COCO's panoptic maps.
+- ``npz``: one int32 array, ``labels``.
 """
 
 import io
@@ -29,7 +26,7 @@ GREY_REGIONS = 1 << 16
 
 
 def encode_labels(labels: Tensor, form: LabelFormat = "png") -> tuple[bytes, Encoding]:
-    """A label map as the bytes of a file, and how the labels are written in it.
+    """Encode a label map as the bytes of a file; also return the encoding.
 
     Shape:
         labels ``(H, W)``, integers from 0.
@@ -53,13 +50,13 @@ def encode_labels(labels: Tensor, form: LabelFormat = "png") -> tuple[bytes, Enc
 
 
 def decode_labels(data: bytes) -> NDArray[np.int32]:
-    """The label map in the bytes of a file that :func:`encode_labels` wrote.
+    """Decode a label map from the bytes of a file that :func:`encode_labels` wrote.
 
     Shape:
         ``(H, W)`` int32.
 
     Raises:
-        ImageError: no such file, or damaged.
+        ImageError: another kind of file, or a damaged one.
     """
     try:
         if data[:2] == b"PK":
@@ -81,7 +78,7 @@ def decode_labels(data: bytes) -> NDArray[np.int32]:
 
 
 def read_labels(path: str | PathLike[str]) -> NDArray[np.int32]:
-    """The label map in a file, see :func:`decode_labels`."""
+    """Read a label map from a file; see :func:`decode_labels`."""
     try:
         return decode_labels(Path(path).read_bytes())
     except ImageError as error:

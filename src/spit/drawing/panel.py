@@ -1,4 +1,4 @@
-"""Captioned pictures in a grid on white, for people to look at."""
+"""A grid of captioned pictures on white."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ class Tile:
 
 
 def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") -> Image.Image:
-    """The tiles in a grid with even margins.
+    """Draw tiles in a grid with even margins.
 
-    Every column is as wide as its widest tile or caption, every row as high as its highest tile; lower
-    ones stand on their captions. A small picture is enlarged by whole pixels, a large one is shrunk.
+    A column is as wide as its widest tile or caption, a row as high as its highest tile. Lower tiles are aligned at the
+    bottom. Small pictures are enlarged by a whole factor, large ones shrunk.
     """
     if not rows or not all(rows):
         raise ValueError("expected at least one row, and one tile in each, got none")
@@ -59,7 +59,7 @@ def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") 
 
 
 def fit(picture: Image.Image, smallest: int = SMALLEST, largest: int = LARGEST) -> Image.Image:
-    """A picture whose longer side is between two bounds: enlarged by a whole factor, or shrunk smoothly."""
+    """Bring a picture's longer side between two bounds: enlarge it by a whole factor, or shrink it with Lanczos."""
     longer = max(picture.size)
     if longer > largest:
         width, height = (max(1, round(side * largest / longer)) for side in picture.size)
@@ -71,7 +71,7 @@ def fit(picture: Image.Image, smallest: int = SMALLEST, largest: int = LARGEST) 
 
 
 def level(picture: Image.Image) -> Image.Image:
-    """A picture of the height that a row of them shares; one too wide for it is as wide as a tile may be."""
+    """Resize a picture to the height of a tile, or to its largest width if it would be wider."""
     scale = min(SMALLEST / picture.height, LARGEST / picture.width)
     width, height = (max(1, round(side * scale)) for side in picture.size)
     return picture.resize((width, height), Image.Resampling.LANCZOS)

@@ -1,4 +1,4 @@
-"""One image and its partition as a picture of the same size: boundaries, or mean colours."""
+"""Pictures of an image's partition: boundaries or mean colours."""
 
 import io
 
@@ -10,19 +10,18 @@ from torch import Tensor
 from spit.images import quantize
 from spit.partition import Partition
 
-LIGHT = (255, 226, 64)  # yellow, on what is dark
-DARK = (16, 24, 64)  # navy, on what is bright
-BRIGHT = 160  # a neighbourhood at least this bright gets the dark line; the light one has a luma of 216
+LIGHT = (255, 226, 64)  # yellow line on dark parts
+DARK = (16, 24, 64)  # navy line on bright parts
+BRIGHT = 160  # luma from which a neighbourhood gets the dark line; the light line's luma is 216
 
 
 def draw_overlay(image: Tensor, partition: Partition, thickness: int | None = None) -> Image.Image:
-    """The image with a line between regions, yellow where it is dark and navy where it is bright.
+    """Draw lines between regions, yellow on dark parts of the image and navy on bright ones.
 
     Args:
         image: uint8, or floats in [0, 1], of 1 or 3 channels.
         partition: of that image alone.
-        thickness: of the line in pixels; None is 1, and 1 more for every 1,500 pixels of the longer
-            side, so that the line is seen when a large picture is shrunk to a screen.
+        thickness: of the line in pixels (default: 1, and 1 more for every 1,500 pixels of the longer side).
 
     Shape:
         image ``(C, H, W)``; the picture is W × H.
@@ -34,7 +33,7 @@ def draw_overlay(image: Tensor, partition: Partition, thickness: int | None = No
         raise ValueError(f"expected a thickness of at least 1 pixel, got {thickness}")
     [edges] = partition.boundaries()
     line = _thicken(edges.cpu().numpy(), thickness)
-    # The neighbourhood decides, not the pixel: a line that changed colour at every hair would not read as a line.
+    # The neighbourhood decides, not the pixel: a line should not change its colour at every detail.
     radius = 2 + max(pixels.shape[:2]) // 50
     around = np.asarray(Image.fromarray(pixels).convert("L").filter(ImageFilter.BoxBlur(radius)))
     color = np.where(around[:, :, None] >= BRIGHT, np.array(DARK, np.uint8), np.array(LIGHT, np.uint8))
@@ -42,7 +41,7 @@ def draw_overlay(image: Tensor, partition: Partition, thickness: int | None = No
 
 
 def draw_mean_colors(image: Tensor, partition: Partition) -> Image.Image:
-    """Each region in the mean of its colours, rounded: all that one number a channel and token can say.
+    """Draw each region in its mean colour, rounded.
 
     Shape:
         image ``(C, H, W)``; the picture is W × H.
@@ -56,7 +55,7 @@ def draw_mean_colors(image: Tensor, partition: Partition) -> Image.Image:
 
 
 def as_picture(image: Tensor) -> Image.Image:
-    """The image itself, ``(C, H, W)``, as Pillow has it."""
+    """A ``(C, H, W)`` image as a Pillow image."""
     return Image.fromarray(_hwc(image))
 
 
@@ -68,7 +67,7 @@ def encode_png(picture: Image.Image) -> bytes:
 
 
 def _pixels(image: Tensor, partition: Partition) -> NDArray[np.uint8]:
-    """The image as Pillow has it, ``(H, W, 3)``, once it is sure to be the partition's."""
+    """The image as ``(H, W, 3)`` pixels; checks that the partition is of this image."""
     if image.ndim != 3 or image.shape[0] not in (1, 3):
         raise ValueError(f"expected one image of shape (3, H, W) or (1, H, W), got {tuple(image.shape)}")
     if len(partition) != 1:
@@ -85,7 +84,7 @@ def _hwc(image: Tensor) -> NDArray[np.uint8]:
 
 
 def _thicken(line: NDArray[np.bool_], thickness: int) -> NDArray[np.bool_]:
-    """Every marked pixel grown to a square; the growth alternates sides, so that the line stays in its place."""
+    """Grow each marked pixel to a square, in turn on both sides, so that the line stays in place."""
     for step in range(thickness - 1):
         grown = line.copy()
         if step % 2 == 0:

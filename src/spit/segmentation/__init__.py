@@ -1,4 +1,4 @@
-"""Masks and correspondences straight from tokens: no decoder, no post-processing (§3.2, App. E and F)."""
+"""Masks and correspondences from tokens, without a decoder or post-processing (§3.2, App. E and F)."""
 
 from spit.segmentation.correspondence import Correspondence, correspond
 from spit.segmentation.cut import Cut

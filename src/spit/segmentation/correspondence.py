@@ -1,4 +1,4 @@
-"""Parts that find each other across images (§3.3, App. F)."""
+"""Similar parts across images (§3.3, App. F)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.images import Images
 from spit.model import SpitModel
 from spit.partition import Partition
-from spit.predictor import Prediction, Predictor, at_size
+from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
 from spit.segmentation.cut import Cut
 from spit.segmentation.saliency import cut_tokens
 from spit.tokens import plural
@@ -22,15 +21,19 @@ COMPONENTS = 3
 
 @dataclass(frozen=True)
 class Correspondence:
-    """Pseudo-colours of a source image, and what they become on target images; black is its background.
+    """Pseudo-colours of a source image and of target images; black is the source's background.
 
     Shape:
-        source ``(H, W, 3)``; targets ``(B, H, W, 3)``, or a tuple of ``(H, W, 3)`` where sizes differ; float32
-        in [0, 1].
+        source ``(H, W, 3)``; targets ``(B, H, W, 3)``, or a tuple of ``(H, W, 3)`` if sizes differ; float32 in [0, 1].
+
+    Example:
+        >>> import spit, torch
+        >>> spit.Correspondence(torch.zeros(3, 5, 3), torch.zeros(2, 4, 4, 3))
+        Correspondence(source 5 × 3, 2 targets)
     """
 
     source: Tensor
-    targets: Tensor | tuple[Tensor, ...]
+    targets: Maps
 
     def __repr__(self) -> str:
         (height, width), targets = self.source.shape[:2], plural(len(self.targets), "target")
@@ -39,7 +42,7 @@ class Correspondence:
 
 @dataclass(frozen=True)
 class Scene:
-    """One image as correspondences see it.
+    """What correspondences need of one image.
 
     Shape:
         tokens ``(N, D)`` of unit length, side ``(N,)`` bool, True on the foreground, colors ``(N, 3)`` in [0, 1], 0 on
@@ -58,19 +61,19 @@ class Scene:
 
 
 @torch.no_grad()
-def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets: Images | None = None, *,
+def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets: Sources | None = None, *,
                temperature: float = TEMPERATURE, size: int | None = None, **options: Any) -> Correspondence:
     """Colour the parts of a source image, and the parts of target images that are like them.
 
     Call it as ``correspond(prediction, others)`` with predictions of one source and of the targets, or as
     ``correspond(model, source, targets)`` with images.
 
-    With z the final tokens of unit length, without the class token, ``A = softmax(z_m z_nᵀ / 0.01)`` is the cross
-    attention between source m and target n, and ``c_{m→n} = Aᵀ c_m``: each token of the target mixes the colours of the
-    source's tokens that it is like, so the softmax runs over the source. ``c_m`` are the first three principal
+    With z the final tokens of unit length, without the class token, ``A = softmax(z_m z_nᵀ / 0.01)`` is the
+    cross-attention between source m and target n, and ``c_{m→n} = Aᵀ c_m``: each token of the target mixes the colours
+    of similar tokens of the source, so the softmax runs over the source. ``c_m`` are the first three principal
     components of ``z_m``, scaled to [0, 1] over the foreground, and 0 on the background that the normalised cut finds.
-    The paper's colours are random in their signs (``torch.pca_lowrank``); here the loading of the largest magnitude of
-    every component is positive.
+    The paper's components have random signs (``torch.pca_lowrank``); here the loading of the largest magnitude is
+    positive.
 
     Args:
         source: a prediction of one image; or a model in evaluation mode.
@@ -94,27 +97,29 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
     """
     cut = Cut(**options)
     if isinstance(source, Prediction):
+        if not isinstance(others, Prediction) or targets is not None or size is not None:
+            raise TypeError("expected correspond(prediction, others) with a prediction of the targets and no images or "
+                            f"size, got {type(others).__name__}; call predictor(targets, size=…)")
         first, rest = source, others
     else:
         predictor = Predictor.of(source)
+        if targets is None:
+            raise TypeError("expected correspond(model, source, targets), got no targets")
         first, rest = (predictor(images, crop=False, size=size) for images in (others, targets))
-    if not isinstance(rest, Prediction):
-        raise TypeError(f"expected a prediction of the targets, got {type(rest).__name__}; call predictor(targets)")
     if len(first) != 1:
         raise ValueError(f"expected one source image, got {len(first)}; call once for each source")
     if not temperature > 0:
         raise ValueError(f"expected a temperature above 0, got {temperature}")
     [scene] = scenes(first, cut)
     found = [transfer(scene, target, temperature) for target in scenes(rest, cut)]
-    together = len({one.shape for one in found}) == 1
-    return Correspondence(scene.paint(scene.colors), torch.stack(found) if together else tuple(found))
+    return Correspondence(scene.paint(scene.colors), stack(found))
 
 
 @torch.no_grad()
 def scenes(prediction: Prediction, cut: Cut) -> list[Scene]:
-    """What correspondences need of each image, for use in any pair."""
+    """One scene for each image, for use in any pair."""
     if cut.scales != 1:
-        raise ValueError(f"expected scales 1, since parts that correspond are tokens of one scale, got {cut.scales}")
+        raise ValueError(f"expected scales 1, since correspondences are between tokens of one scale, got {cut.scales}")
     made = []
     sizes = iter(prediction.sizes)
     for one in prediction.passes:
@@ -133,10 +138,7 @@ def transfer(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> 
 
 @torch.no_grad()
 def colored_share(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> float:
-    """Share of the target's area that attends to the source's foreground; the rest is black.
-
-    It is near 0 if all parts of the target are more like the source's background.
-    """
+    """Share of the target's area that attends to the source's foreground; the rest is black."""
     found = mix(source.tokens, target.tokens, source.side[:, None].to(source.tokens), temperature)
     return float(target.paint(found).mean())
 
@@ -151,10 +153,10 @@ def mix(source: Tensor, target: Tensor, colors: Tensor, temperature: float = TEM
 
 
 def pseudo_colors(tokens: Tensor, side: Tensor) -> Tensor:
-    """The first three principal components as colours, black beyond the foreground.
+    """The first three principal components of all tokens as colours, black on the background.
 
-    Components are those of all tokens; each is brought to [0, 1] over the foreground. One without any spread
-    there, as of a single token, is 0.5. Fewer columns than three leave the others at 0.5.
+    Each component is scaled to [0, 1] over the foreground. One without spread there, or that does not exist because
+    tokens have fewer than three columns, is 0.5.
 
     Shape:
         tokens ``(N, D)`` float64 and side ``(N,)`` bool to ``(N, 3)`` float64.
@@ -173,10 +175,10 @@ def pseudo_colors(tokens: Tensor, side: Tensor) -> Tensor:
 
 
 def all_pairs(made: Sequence[Scene], temperature: float = TEMPERATURE) -> list[list[Tensor]]:
-    """Every image as the source of every other.
+    """Each image as the source for each other.
 
     Shape:
-        row m, column n is ``c_{m→n}`` at image n's pixels, ``(H, W, 3)``; on the diagonal the source's own colours.
+        row m, column n is ``c_{m→n}`` at image n's pixels, ``(H, W, 3)``; the diagonal has the source's own colours.
     """
     return [[source.paint(source.colors) if source is target else transfer(source, target, temperature)
              for target in made] for source in made]

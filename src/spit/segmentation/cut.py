@@ -1,4 +1,4 @@
-"""Cut: how tokens become a foreground, every option in one place."""
+"""Cut: the options of segmentation."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -26,14 +26,14 @@ class Cut(Options):
     layer: int = option(-1, "Layer to cut, from 0, or from the end with -1 the last")
     foreground: Literal["border", "class_token", "largest"] = option(
         "border", "Side of the cut that is the foreground: border, the one with less of the image's border; "
-                  "class_token, the one whose class token alone is nearer to the whole image's (App. E); largest, the "
+                  "class_token, the one whose own class token is nearer to the whole image's (App. E); largest, the "
                   "one with the entry of the largest magnitude (TokenCut)")
     scales: int = option(
-        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 gains a little and takes five "
-           "times as long", least=1)
+        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 is a little more accurate "
+           "and takes five times as long", least=1)
 
     def layer_of(self, depth: int) -> int:
-        """The layer counted from 0."""
+        """The layer counted from 0; ValueError if there is no such layer."""
         if not -depth <= self.layer < depth:
             raise ValueError(f"expected a layer from {-depth} to {depth - 1}, got {self.layer}")
         return self.layer % depth

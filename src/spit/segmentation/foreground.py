@@ -1,4 +1,4 @@
-"""Which side of a cut is the foreground."""
+"""The side of a cut that is the foreground."""
 
 import torch
 from torch import Tensor
@@ -9,13 +9,12 @@ from spit.images import to_float
 
 
 def orient(seen: ForwardPass, values: Tensor, rule: str) -> Tensor:
-    """The values with the foreground positive.
+    """Flip each image's values if needed, so that the foreground is positive.
 
     Args:
-        values: standardised, the entry of the largest magnitude of each image's cut positive (TokenCut's foreground),
-            as :func:`~spit.segmentation.normalized_cut.normalized_cut` returns it. If a rule finds both sides alike,
-            they stay as they are.
-        rule: see :class:`~spit.segmentation.cut.Cut`.
+        values: standardised Fiedler vectors, the entry of the largest magnitude positive, as in
+            :func:`~spit.segmentation.normalized_cut.normalized_cut`.
+        rule: ``foreground`` of :class:`~spit.segmentation.cut.Cut`. In a tie, values stay as they are.
 
     Shape:
         values ``(ΣN,)`` to ``(ΣN,)``.
@@ -28,7 +27,7 @@ def orient(seen: ForwardPass, values: Tensor, rule: str) -> Tensor:
 
 
 def _by_border(masks: list[Tensor]) -> Tensor:
-    """Flip where the positive side has more than half of the image's border.
+    """Whether the positive side has more than half of the image's border.
 
     Shape:
         one ``(h, w)`` bool an image to ``(B,)`` bool.
@@ -38,10 +37,10 @@ def _by_border(masks: list[Tensor]) -> Tensor:
 
 
 def _by_class_token(seen: ForwardPass, masks: list[Tensor]) -> Tensor:
-    """Flip where the other side alone has a class token nearer to the whole image's (App. E).
+    """Whether the class token of the negative side alone is nearer to the whole image's (App. E).
 
-    App. E says "class tokens (produced given the saliency mask)". What is masked here are pixels, by the
-    image's mean colour; dropping the tokens of one side instead was right less often (docs/segmentation.md).
+    App. E says "class tokens (produced given the saliency mask)". Here the mask covers pixels with the image's mean
+    colour; dropping the tokens of one side instead was right less often (docs/segmentation.md).
 
     Shape:
         one ``(h, w)`` bool an image to ``(B,)`` bool.

@@ -1,32 +1,33 @@
-"""The leading eigenvectors of a batch of symmetric matrices, where they are: Lanczos in float64."""
+"""Leading eigenvectors of a batch of symmetric matrices: Lanczos in float64.
+
+This is our own because ``torch.linalg.eigh`` computes all N eigenvectors, and ``torch.lobpcg`` and scipy's ``eigsh``
+solve one matrix at a time.
+"""
 
 import torch
 from torch import Tensor
 
-CHECK = 16  # steps between two looks at the small problem
-STEPS = 400  # at most; 16 to 48 do for the tokens of photographs
-TOLERANCE = 1e-6  # of the residual, against the gap to the next eigenvalue
-EXHAUSTED = 1e-12  # a remainder this short is rounding alone
+CHECK = 16  # steps between two tests of convergence
+STEPS = 400  # at most; tokens of photographs take 16 to 48
+TOLERANCE = 1e-6  # of the residual, relative to the gap to the next eigenvalue
+EXHAUSTED = 1e-12  # a shorter remainder is rounding
 GOLDEN = 0.6180339887498949
 
 
 def leading_vectors(matrices: Tensor, known: Tensor) -> Tensor:
-    """The unit eigenvector of the largest eigenvalue among those orthogonal to a known one, for each matrix.
+    """For each matrix, the unit eigenvector of the largest eigenvalue among those orthogonal to a known one.
 
-    Every new vector is made orthogonal to all earlier ones, twice, and to ``known``. An image is done when
-    the residual of its Ritz pair is below 1e-6 of the gap to the next Ritz value, and keeps that vector
-    while others go on: what is in the batch beside it changes nothing but the rounding of float64. Rows of
-    padding are zero in every vector. The start is one fixed sequence, so nothing is random; the sign is
-    whatever comes out, and left to the caller.
-
-    Where ``matrix − known knownᵀ`` has no positive eigenvalue the answer is zero: there is nothing to find.
+    Each new vector is made orthogonal to all earlier ones and to ``known``, twice. A matrix is done when the residual
+    of its Ritz pair is below 1e-6 of the gap to the next Ritz value, and keeps that vector while others continue, so
+    the rest of the batch changes only the rounding of float64. The start is a fixed sequence; nothing is random. The
+    sign is arbitrary. The vector is zero if ``matrix − known knownᵀ`` has no positive eigenvalue.
 
     Args:
         matrices: symmetric, zero in the rows and columns of padding.
-        known: a unit eigenvector of each, zero on padding.
+        known: a unit eigenvector of each matrix, zero on padding.
 
     Shape:
-        matrices ``(B, N, N)`` and known ``(B, N)``, float64; the answer ``(B, N)``.
+        matrices ``(B, N, N)`` and known ``(B, N)`` to ``(B, N)``, float64, zero on padding.
     """
     batch, size = known.shape
     basis = torch.stack([known, _orthogonal(_start(known), known[:, None])], dim=1)
@@ -51,28 +52,28 @@ def leading_vectors(matrices: Tensor, known: Tensor) -> Tensor:
 
 
 def _start(known: Tensor) -> Tensor:
-    """``frac(i φ) − 1/2`` for token i: spread evenly, the same for an image in any batch."""
+    """``frac(i φ) − 1/2`` for row i: spread evenly, the same in any batch."""
     places = torch.arange(1, known.shape[1] + 1, dtype=known.dtype, device=known.device)
     return torch.where(known == 0, 0.0, torch.frac(places * GOLDEN) - 0.5)
 
 
 def _orthogonal(vectors: Tensor, basis: Tensor) -> Tensor:
-    for _ in range(2):  # once leaves the rounding of what was subtracted
+    for _ in range(2):  # the second time removes the rounding of the first
         vectors = vectors - torch.bmm(torch.bmm(basis, vectors[:, :, None]).transpose(1, 2), basis)[:, 0]
     return vectors
 
 
 def _unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Vectors of length 1 and the lengths they had; zero, both, where only rounding is left."""
+    """Vectors of length 1, and the lengths they had; both zero if only rounding is left."""
     length = vectors.norm(dim=1)
     length = torch.where(length > EXHAUSTED, length, 0.0)
     return torch.where(length[:, None] > 0, vectors / length.clamp_min(EXHAUSTED)[:, None], 0.0), length
 
 
 def _ritz(diagonal: Tensor, beside: Tensor) -> tuple[Tensor, Tensor]:
-    """The leading eigenvectors of the tridiagonal problems, and which are settled.
+    """The leading eigenvectors of the tridiagonal matrices, and which have converged.
 
-    On the CPU: small matrices are faster there than in a GPU's solver, and the same for both.
+    Runs on the CPU, which solves small matrices faster than a GPU.
 
     Shape:
         ``(B, k)`` each to ``(B, k)`` and ``(B,)`` bool.

@@ -7,31 +7,39 @@ from torch.nn import functional as F
 from spit.segmentation.lanczos import leading_vectors
 from spit.tokens import Tokens
 
-WEAK = 1e-5  # ε: what joins tokens that are not alike, so that the graph is connected
-BELOW = 0.25  # deviations of an image's cosines, from their mean down to its own τ
-ALIKE = 1 - 1e-6  # a cosine above it is 1 but for rounding
-ENTRIES = 1 << 28  # of padded affinities that are made at once, 2 GiB
+WEAK = 1e-5  # ε: weight between dissimilar tokens, so that the graph is connected
+BELOW = 0.25  # an image's own τ lies this many standard deviations below its mean cosine
+ALIKE = 1 - 1e-6  # a cosine above it is 1 up to rounding
+ENTRIES = 1 << 28  # of padded affinities at once, 2 GiB
 
 
 def normalized_cut(tokens: Tokens, tau: float | None = None) -> Tensor:
-    """The Fiedler vector of each image's graph of tokens, ``(ΣN, D)`` to ``(ΣN,)`` float64: see :func:`cut_graphs`."""
+    """The Fiedler vector of each image's graph of tokens, ``(ΣN, D)`` to ``(ΣN,)`` float64; see :func:`cut_graphs`.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.segmentation import normalized_cut
+        >>> tokens = spit.Tokens(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), torch.tensor([0, 3]))
+        >>> normalized_cut(tokens) > 0
+        tensor([False, False,  True])
+    """
     return cut_graphs(tokens, tau)[0]
 
 
 def cut_graphs(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Tensor]:
-    """The Fiedler vector of each image's graph of tokens, and the τ that the graph was made with.
+    """The Fiedler vector of each image's graph of tokens, and the τ of each graph.
 
-    The graph is complete, with weights ``W_ij = 1 if cos(z_i, z_j) > τ else ε``, and the vector x is the one
-    of the second smallest eigenvalue of ``(D − W) x = λ D x`` with ``D = diag(Σ_j W_ij)``. It is solved as
-    ``x = D^(−1/2) u`` with u the second leading eigenvector of ``D^(−1/2) W D^(−1/2)``; the first one is
-    ``D^(1/2) 1``, known beforehand. In float64, since clusters that only ε joins differ by 1e-5 in λ.
+    The graph is complete, with weights ``W_ij = 1 if cos(z_i, z_j) > τ else ε``. The vector x belongs to the second
+    smallest eigenvalue of ``(D − W) x = λ D x`` with ``D = diag(Σ_j W_ij)``. It is ``x = D^(−1/2) u`` with u the second
+    leading eigenvector of ``D^(−1/2) W D^(−1/2)``; the first is known, ``D^(1/2) 1``. Computed in float64, since
+    clusters joined only by ε differ by 1e-5 in λ.
 
-    The entry of the largest magnitude, the first of equals, is made positive, which is TokenCut's
-    foreground. Where all tokens are alike, or there is one, nothing is to be cut and x is 0.
+    The entry of the largest magnitude, the first in a tie, is made positive: TokenCut's foreground. If all tokens are
+    alike, or there is only one, x is 0.
 
     Args:
-        tokens: of any scale; cosines alone count.
-        tau: above which cosine two tokens are joined; None is each image's own, see :func:`own_threshold`.
+        tokens: of any length; only cosines count.
+        tau: cosine above which two tokens are joined (default: each image's own, see :func:`own_threshold`).
 
     Shape:
         tokens ``(ΣN, D)`` to ``(ΣN,)`` and ``(B,)`` float64.
@@ -40,7 +48,7 @@ def cut_graphs(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Tensor
     longest = max(counts)
     together = max(1, ENTRIES // longest**2)
     if tokens.values.device.type == "cpu":
-        together = 1  # nothing is gained by more, and an image's rounding cannot depend on its neighbours
+        together = 1  # a batch is no faster, and alone an image's rounding is its own
     images = tokens.split()
     vectors, thresholds = [], []
     for first in range(0, len(images), together):
@@ -54,17 +62,14 @@ def cut_graphs(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Tensor
 
 
 def own_threshold(cosines: Tensor, counts: Tensor) -> Tensor:
-    """Each image's own τ, ``mean − ¼ · std`` of the cosines of all pairs of its tokens.
+    """Each image's own τ, ``mean − ¼ · std`` of the cosines of all pairs of its tokens, at most just below 1.
 
-    How alike an image's tokens are to begin with depends on the image and on the model: the mean cosine of one
-    model's tokens goes from 0.4 to 0.7 over photographs, and is half of that in another. A τ that is fixed cuts
-    the one into crumbs and finds nothing in the other. Each pair counts twice, and each token once with itself.
-
-    Where all tokens are alike τ is just below 1, so that rounding cuts nothing.
+    The mean cosine depends on the image and the model: it is 0.4 to 0.7 over photographs with one model, and half of
+    that with another, so no fixed τ suits both. Each pair counts twice, and each token once with itself.
 
     Args:
         cosines: 0 on padding.
-        counts: real tokens of each image.
+        counts: tokens of each image.
 
     Shape:
         cosines ``(B, N, N)`` float64 and counts ``(B,)`` to ``(B,)`` float64.
@@ -76,7 +81,7 @@ def own_threshold(cosines: Tensor, counts: Tensor) -> Tensor:
 
 
 def standardize(values: Tensor, offsets: Tensor) -> Tensor:
-    """Each image's values with mean 0 and standard deviation 1; 0 where all are the same.
+    """Each image's values with mean 0 and standard deviation 1; 0 if all are the same.
 
     Shape:
         values ``(ΣN,)`` and offsets ``(B + 1,)`` to ``(ΣN,)``.

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from spit.forward_pass import ForwardPass
-from spit.images import Images
 from spit.model import SpitModel
 from spit.partition import Partition
-from spit.predictor import Prediction, Predictor
+from spit.predictor import Maps, Prediction, Predictor, Sources, stack
 from spit.segmentation.cut import Cut
 from spit.segmentation.foreground import orient
 from spit.segmentation.normalized_cut import cut_graphs, standardize
@@ -26,15 +25,21 @@ class Segmentation:
         mask: the foreground.
         values: the standardised Fiedler vector of the model's own scale, the foreground positive, one entry a token.
         partition: of the images as the model saw them; row v of ``values`` belongs to region v.
-        tau: the cosine τ above which tokens were joined in each image.
+        tau: the cosine τ above which tokens were joined, for each image.
 
     Shape:
         saliency ``(B, H, W)`` float32 and mask ``(B, H, W)`` bool, tuples of ``(H, W)`` if sizes differ; values
         ``(ΣN,)`` float32; tau ``(B,)`` float64.
+
+    Example:
+        >>> import spit, torch
+        >>> model = spit.create_model("vit_tiny_16")
+        >>> spit.segment(model, torch.zeros(1, 3, 32, 48))
+        Segmentation(foreground [0%], Partition(1 image of 32×48, regions [6]))
     """
 
-    saliency: Tensor | tuple[Tensor, ...]
-    mask: Tensor | tuple[Tensor, ...]
+    saliency: Maps
+    mask: Maps
     values: Tensor
     partition: Partition
     tau: Tensor
@@ -48,7 +53,7 @@ class Segmentation:
         return f"Segmentation(foreground [{shares}{more}], {self.partition!r})"
 
 
-def segment(model: SpitModel | Predictor, images: Images, *, size: int | None = None, **options: Any) -> Segmentation:
+def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None = None, **options: Any) -> Segmentation:
     """Find the salient object of each image: TokenCut on the model's own tokens.
 
     Tokens, except the class token, form a graph, joined where their cosine is above τ. Its normalised cut gives the
@@ -60,7 +65,7 @@ def segment(model: SpitModel | Predictor, images: Images, *, size: int | None = 
 
     Args:
         model: in evaluation mode.
-        images: at any size; not modified.
+        images: what :class:`spit.Predictor` takes, whole, of any size; not modified.
         size: shorter side that the model sees (default: the image's own); maps come back at the image's own pixels.
         options: of :class:`~spit.segmentation.Cut`.
 
@@ -82,20 +87,19 @@ def segment(model: SpitModel | Predictor, images: Images, *, size: int | None = 
 
 @torch.no_grad()
 def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
-    """:func:`segment` of images that the model has seen."""
+    """:func:`segment` for images that the model has seen."""
     found = [cut_tokens(one, cut) for one in prediction.passes]
     values, tau = (torch.cat(parts) for parts in zip(*found, strict=True))
     total = list(prediction.paint(values))
     for finer in finer_predictions(prediction, cut.scales - 1):
         more = finer.paint(torch.cat([cut_tokens(one, cut)[0] for one in finer.passes]))
         total = [one + another for one, another in zip(total, more, strict=True)]
-    saliency = prediction.join([(one / cut.scales).sigmoid() for one in total])
-    mask = saliency > 0.5 if isinstance(saliency, Tensor) else tuple(one > 0.5 for one in saliency)
-    return Segmentation(saliency, mask, values, prediction.partition, tau)
+    saliency = [(one / cut.scales).sigmoid() for one in total]
+    return Segmentation(stack(saliency), stack([one > 0.5 for one in saliency]), values, prediction.partition, tau)
 
 
 def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
-    """The same images seen on the next finer levels of the hierarchy.
+    """Predictions of the same images on the next finer levels of the hierarchy.
 
     Raises:
         ValueError: the tokens have no hierarchy, or too few levels.
