@@ -1,4 +1,4 @@
-"""Superpixels of one array, for those who come from scikit-image."""
+"""Superpixels of one array, in the manner of scikit-image."""
 
 from dataclasses import replace
 from math import log
@@ -11,28 +11,36 @@ import torch
 
 from spit.tokenizers.superpixel import SuperpixelTokenizer
 
-SWEEPS = 3
-"""Of refinement: more gain little, docs/superpixels.md."""
-GROWTH = 3.6
-"""Pixels or regions that one level makes a region of, at the variance's own pace."""
+SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
+GROWTH = 3.6  # regions that one level joins to one, by the similarity "variance"
 
 
 def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, start_label: int = 1) -> npt.NDArray[Any]:
-    """Label the superpixels of an image, as ``skimage.segmentation.slic`` does.
+    """Label the superpixels of an image, like ``skimage.segmentation.slic``.
 
-    Regions join where the squared error of their saturated colours grows least, level by level and, near n, in
-    rounds that take the best eighth; then boundary pixels move where that lowers the error. For
-    batches, tensors, GPUs, levels and all the choices use :class:`spit.SuperpixelTokenizer`.
+    Regions are joined where the squared error of their saturated colours grows least: level by level and, near n, in
+    rounds that join the best eighth. Then boundary pixels move where that lowers the error. For batches, tensors, GPUs
+    and all options use :class:`spit.SuperpixelTokenizer`.
 
     Args:
-        image: ``(H, W)`` grey or ``(H, W, C)``; bool, uint8, uint16, or floats in [0, 1]. Not modified. An
-            alpha channel counts as one more colour: ``skimage.color.rgba2rgb`` takes it away.
-        n: how many, exactly; as many as there are pixels where these are fewer.
-        refine: sweeps of boundary moves, 0 for none.
-        start_label: the smallest label; ``skimage.measure.regionprops`` leaves 0 out.
+        image: ``(H, W)`` grey or ``(H, W, C)``; bool, uint8, uint16, or floats in [0, 1]. Not modified. An alpha
+            channel counts as one more colour; ``skimage.color.rgba2rgb`` removes it.
+        n: exact number of superpixels, at most the number of pixels.
+        refine: sweeps of boundary moves; 0 for none.
+        start_label: smallest label. ``skimage.measure.regionprops`` ignores label 0.
 
-    Shape:
-        the answer is ``(H, W)`` int64, every label from ``start_label`` on, every region 4-connected.
+    Returns:
+        ``(H, W)`` int64 labels from ``start_label``; every region is 4-connected.
+
+    Raises:
+        TypeError, ValueError: no such image, or n or start_label is not a whole number in range.
+
+    Example:
+        >>> import spit
+        >>> from skimage.data import chelsea
+        >>> labels = spit.superpixels(chelsea(), n=200)
+        >>> labels.shape, int(labels.min()), int(labels.max())
+        ((300, 451), 1, 200)
     """
     pixels = _pixels(image)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
@@ -50,7 +58,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
         refine=refine,
     )
     part = tokenizer(block)
-    if int(part.counts[0]) < n:  # flat areas join whole at the first levels: stay below these
+    if int(part.counts[0]) < n:  # flat areas were joined at the first levels: use a lower one
         part = tokenizer.refined(replace(tokenizer, max_tokens=None, refine=0).hierarchy(block).at(n), block[None])
     return part.blocks[0][0].numpy().astype(np.int64) + start_label
 
@@ -82,5 +90,5 @@ def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def _levels(pixels: int, n: int) -> int:
-    """As many as leave about three times n regions or more for the rounds."""
+    """Levels that leave about 3 n regions or more for the rounds."""
     return max(int(log(max(pixels / (3 * n), 1)) / log(GROWTH)), 1)

@@ -9,12 +9,12 @@ from spit.tokens import Tokens
 class Embedder(nn.Module):
     """``γ(z) = L z + b``, with a learned class token in front of every image's tokens.
 
-    Position needs no table beside L: the position histogram is part of z, so ``[L, Q]`` acting on
-    ``[z, position]`` is the canonical ``L z + Q`` (Prop. 1). The class token has no place in the
-    image; what canonical ViT adds to it as its position is a constant, and one parameter holds both.
+    No table of positions is needed: the position histogram is part of z, so ``[L, Q]`` acting on ``[z, position]`` is
+    the canonical ``L z + Q`` (Prop. 1). The class token has no position; one parameter holds the token and the
+    constant that the canonical ViT adds to it.
 
     Args:
-        features: columns that φ gives.
+        features: columns of φ's tokens.
         width: D.
 
     Shape:
@@ -31,12 +31,12 @@ class Embedder(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tokens:
         values = self.projection(tokens.values.to(self.projection.weight.dtype))
-        # Under autocast the product is half; the residual stream keeps the parameters' precision.
+        # Under autocast the product has half precision; the residual stream keeps that of the parameters.
         return put_class_token(tokens.replace(values.to(self.class_token.dtype)), self.class_token)
 
 
 def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
-    """Tokens with one row more, the first, in every image.
+    """Put one more row first in every image.
 
     Shape:
         tokens ``(ΣN, D)`` and class_token ``(D,)`` to tokens ``(Σ(N + 1), D)``.
@@ -61,5 +61,5 @@ def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:
 
 
 def _rows_after_first(tokens: Tokens) -> Tensor:
-    """Where each row of these tokens goes once every image has got one more in front, ``(ΣN,)``."""
+    """Where each row of these tokens is once every image has one more row in front, ``(ΣN,)``."""
     return torch.arange(len(tokens.values), device=tokens.values.device) + tokens.image_of + 1

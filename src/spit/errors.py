@@ -1,20 +1,53 @@
-"""The one error family for what reaches spit from outside: files, weights, missing extras."""
+"""Errors in what comes from outside: files, weights and missing packages. Wrong arguments are ValueError or TypeError."""
 
 
 class SpitError(Exception):
-    """Something outside the library is not as it must be; the message says what to do."""
+    """Base of spit's errors: something outside the library is wrong, and the message says what to do.
+
+    Example:
+        >>> import spit
+        >>> try:
+        ...     spit.load_model("./nowhere")
+        ... except spit.SpitError as error:
+        ...     print(error)
+        no folder ./nowhere; give a folder that spit.save_model wrote, or a hub id, owner/name
+    """
 
 
 class ImageError(SpitError):
-    """A file could not be read as an image."""
+    """A file cannot be read as an image.
+
+    Example:
+        >>> import spit
+        >>> for path in ("nowhere.jpg",):
+        ...     try:
+        ...         image = spit.load_image(path)
+        ...     except spit.ImageError:
+        ...         print("skipped", path)
+        skipped nowhere.jpg
+    """
 
 
 class WeightsError(SpitError):
-    """Weights or their config are missing, damaged or of another model."""
+    """Weights or their config are missing, damaged, or belong to another model.
+
+    Example:
+        >>> import spit
+        >>> spit.create_model("vit_tiny_16", pretrained="./nowhere")
+        Traceback (most recent call last):
+        spit.errors.WeightsError: no folder ./nowhere; give a folder that spit.save_model wrote, or a hub id, owner/name
+    """
 
 
 class MissingExtra(SpitError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed and not installed.
+
+    Example:
+        >>> import spit
+        >>> raise spit.MissingExtra("captum", "explain", "LIME")
+        Traceback (most recent call last):
+        spit.errors.MissingExtra: LIME needs captum; install the extra: pip install -e '.[explain]' in the project's folder
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}; install the extra: pip install -e '.[{extra}]' "

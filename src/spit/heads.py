@@ -4,14 +4,14 @@ from torch import Tensor, nn
 
 
 class ClassHead(nn.Module):
-    """A linear layer on the class token; the final norm is f's.
+    """A linear layer on the class token; the final norm belongs to f.
 
     Args:
         width: D.
-        num_classes: logits to give; 0 gives the class token itself.
+        num_classes: number of logits; 0 returns the class token.
 
     Shape:
-        class_token ``(B, D)`` to ``(B, num_classes)``, or ``(B, D)`` where num_classes is 0.
+        class_token ``(B, D)`` to ``(B, num_classes)``, or ``(B, D)`` if num_classes is 0.
     """
 
     def __init__(self, width: int, num_classes: int) -> None:

@@ -1,6 +1,6 @@
 """Attention inside each image of a packed batch: no token sees another image, nor padding.
 
-One function, :func:`ragged_attention`, chooses how:
+:func:`ragged_attention` chooses the method:
 
 =============================  ==========================================================
 all images of equal length     one dense SDPA call
@@ -19,13 +19,11 @@ from torch.nn import functional as F
 
 from spit.backbone.spans import Spans
 
-ROUND = 256
-"""The longest length is told to ``varlen_attn`` in such steps: an upper bound serves it as well, and
-compiled code meets few different ones."""
+ROUND = 256  # varlen_attn gets the longest length rounded up to this, so that compiled code sees few different values
 
 
 class Heads(NamedTuple):
-    """What one attention call worked with: queries, keys and values, and its answer before the projection.
+    """Queries, keys and values of one attention call, and its result before the projection.
 
     Shape:
         ``(ΣN, heads, d)`` each.
@@ -41,9 +39,8 @@ class Attention(nn.Module):
     """Multi-head self-attention over packed tokens.
 
     Args:
-        width: D.
-        heads: how many; each has ``d = D / heads`` columns.
-        qkv_bias: whether queries, keys and values have a bias (DeiT's have, the published SPiT's not).
+        width, qkv_bias: see :class:`~spit.backbone.TransformerOptions`.
+        heads: attention heads; each has ``d = D / heads`` columns.
 
     Shape:
         values ``(ΣN, D)`` to ``(ΣN, D)``.
@@ -66,8 +63,8 @@ class Attention(nn.Module):
     def maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
         """The attention maps of these values, one ``(heads, N, N)`` an image.
 
-        Computed beside :meth:`forward`, from a projection of their own, so that asking for maps
-        leaves the answer as it is to the last bit, compiled or not.
+        They have their own projection, so that recording them does not change :meth:`forward` by a single bit,
+        compiled or not.
         """
         query, key, _ = self._project(values)
         return attention_maps(query, key, spans)
@@ -80,12 +77,8 @@ class Attention(nn.Module):
 def ragged_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     """``softmax(q kᵀ / √d) v`` inside each image.
 
-    Args:
-        query, key, value: packed rows, one layout.
-        spans: which rows belong together.
-
     Shape:
-        query, key, value ``(ΣN, heads, d)``; the answer alike.
+        query, key, value and the result ``(ΣN, heads, d)``.
     """
     if spans.uniform:
         return _dense(query, key, value, spans)
@@ -100,7 +93,7 @@ def attention_maps(query: Tensor, key: Tensor, spans: Spans) -> tuple[Tensor, ..
     """``softmax(q kᵀ / √d)`` of each image, in float32.
 
     Shape:
-        query, key ``(ΣN, heads, d)``; one ``(heads, N, N)`` an image, each row adding up to 1.
+        query, key ``(ΣN, heads, d)`` to one ``(heads, N, N)`` an image; each row sums to 1.
     """
     scale = query.shape[-1] ** -0.5
     pairs = zip(*(torch.split(rows.float(), list(spans.counts)) for rows in (query, key)), strict=True)
@@ -123,7 +116,6 @@ def _looped(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
 
 def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     shape = (len(spans), spans.longest, *query.shape[1:])
-
     places = spans.padded_rows()
 
     def pad(rows: Tensor) -> Tensor:
@@ -135,7 +127,7 @@ def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
-    from torch.nn.attention.varlen import varlen_attn  # costs seconds to import, and only CUDA needs it
+    from torch.nn.attention.varlen import varlen_attn  # slow to import, and only CUDA needs it
 
     ends = spans.offsets
     longest = -(-spans.longest // ROUND) * ROUND
@@ -144,7 +136,7 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
 
 
 def _takes_varlen(query: Tensor) -> bool:
-    """Whether flash attention's kernels have this dtype, head width and device."""
+    """Whether flash attention supports this dtype, head width and device."""
     if not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
         return False
     width = query.shape[-1]

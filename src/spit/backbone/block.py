@@ -13,16 +13,12 @@ from spit.backbone.spans import Spans
 class Block(nn.Module):
     """``x ← x + s₁ ⊙ attention(norm(x))``, then ``x ← x + s₂ ⊙ mlp(norm(x))``.
 
-    The pre-norm block of ViT with LayerScale (App. C trains with it, from 1e-5) and stochastic
-    depth. LayerNorm has ε = 1e-6 and the MLP the exact GELU, as ViT and DeiT do.
+    The pre-norm block of ViT with LayerScale (App. C starts it at 1e-5) and stochastic depth. LayerNorm has ε = 1e-6
+    and the MLP the exact GELU, as in ViT and DeiT.
 
     Args:
-        width: D.
-        heads: attention heads.
-        mlp_ratio: the MLP's inner width over D.
-        qkv_bias: see :class:`~spit.backbone.attention.Attention`.
-        layer_scale: what s₁ and s₂ begin with; None for no scales.
-        drop_path: chance that an image skips a branch in training.
+        width, heads, mlp_ratio, qkv_bias, layer_scale: see :class:`~spit.backbone.TransformerOptions`.
+        drop_path: probability that an image skips a branch in training.
 
     Shape:
         values ``(ΣN, D)`` to ``(ΣN, D)``.
@@ -44,7 +40,7 @@ class Block(nn.Module):
         return values + self._drop(self.scale2(self.mlp(self.norm2(values))), spans)
 
     def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
-        """The maps this block's attention has on these values, one ``(heads, N, N)`` an image."""
+        """This block's attention maps for these values, one ``(heads, N, N)`` an image."""
         return self.attention.maps(self.norm1(values), spans)
 
     def _drop(self, branch: Tensor, spans: Spans) -> Tensor:
@@ -63,7 +59,7 @@ class LayerScale(nn.Module):
 
 
 class MLP(nn.Module):
-    """Two linear layers around the exact GELU, on each row alone."""
+    """Two linear layers around the exact GELU, applied to each row."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -76,10 +72,10 @@ class MLP(nn.Module):
 
 
 def drop_images(branch: Tensor, spans: Spans, rate: float) -> Tensor:
-    """Stochastic depth on packed rows: each image loses the whole branch with chance ``rate``.
+    """Stochastic depth on packed rows: each image loses the whole branch with probability ``rate``.
 
-    What stays is divided by ``1 − rate``, so that the expectation is the branch itself. Random
-    numbers come from torch's generator of the branch's device.
+    The others are divided by ``1 − rate``, so that the expectation is the branch itself. Random numbers come from
+    torch's generator of the branch's device.
 
     Shape:
         branch ``(ΣN, D)`` to ``(ΣN, D)``.

@@ -1,4 +1,4 @@
-"""Recorder: keeps what was asked for while tokens pass through f."""
+"""Recorder: what a forward pass through f should keep."""
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -16,16 +16,15 @@ NAMES = ("attention", "features")
 
 @dataclass(frozen=True)
 class Recorder:
-    """What a forward pass is to keep, and what it has kept.
+    """What a forward pass should keep, and what it has kept.
 
     Attributes:
-        layers: the layers asked for under each name, counted from 0.
+        layers: the layers to record under each name, counted from 0.
         attention: layer to its attention maps, ``softmax(q kᵀ / √d)``.
         features: layer to the tokens that leave it, before the final norm, class token included.
-        observe: called with every layer, its spans and its heads as the tokens pass, for what needs less
-            than the maps of every head.
-        fused: whether compiled code keeps features as it goes. That costs no second pass, and what it answers
-            may round otherwise than where nothing is recorded.
+        observe: called by every layer with its index, spans and heads, for results that need less than all maps.
+        fused: whether compiled code keeps features itself. This saves a second pass, but the result may be rounded
+            differently from a pass that records nothing.
 
     Shape:
         attention one ``(heads, N + 1, N + 1)`` an image; features ``(Σ(N + 1), D)``.
@@ -39,16 +38,16 @@ class Recorder:
 
     @staticmethod
     def of(record: "Record", depth: int) -> "Recorder":
-        """Read what a user asked for.
+        """The recorder that a user's ``record`` describes.
 
         Args:
-            record: names (``"attention"``, ``"features"``) for all layers, or a mapping from names
-                to layers, such as ``{"attention": (-1,)}``; or a recorder, as it is.
-            depth: how many layers there are.
+            record: names (``"attention"``, ``"features"``) for all layers, a mapping from names to layers, such as
+                ``{"attention": (-1,)}``, or a recorder, which is returned as it is.
+            depth: number of layers.
 
         Raises:
-            TypeError: a lone string, or layers that are not a collection of integers.
-            ValueError: an unknown name, or a layer that is not there.
+            TypeError: a single string, or layers that are not a collection of integers.
+            ValueError: an unknown name, or a layer that does not exist.
         """
         if isinstance(record, Recorder):
             return record
@@ -64,20 +63,20 @@ class Recorder:
         return Recorder({name: _layers(name, layers, depth) for name, layers in asked.items()})
 
     def __bool__(self) -> bool:
-        """Whether anything was asked for."""
+        """Whether anything should be recorded."""
         return any(self.layers.values()) or self.observe is not None
 
     def wants(self, name: str, layer: int) -> bool:
-        """Whether this layer was asked for under this name."""
+        """Whether this layer should be recorded under this name."""
         return layer in self.layers.get(name, ())
 
     def observer(self, layer: int, spans: Spans) -> Callable[[Heads], None] | None:
-        """What a layer is to call with its heads; None where nobody observes."""
+        """The function that a layer calls with its heads; None without an observer."""
         return None if self.observe is None else partial(self.observe, layer, spans)
 
 
 Record = Iterable[str] | Mapping[str, Iterable[int]] | Recorder
-"""Names, for every layer, or a mapping from names to layers, −1 the last; or a recorder."""
+"""Names for every layer, a mapping from names to layers (-1 is the last), or a recorder."""
 
 
 def _layers(name: str, layers: object, depth: int) -> frozenset[int]:

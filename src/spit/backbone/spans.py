@@ -1,4 +1,4 @@
-"""Spans: which rows of a packed batch belong to which image, read from the device once for all layers."""
+"""Spans: which rows of a packed batch belong to which image."""
 
 from dataclasses import dataclass
 
@@ -10,17 +10,16 @@ from spit.tokens import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """The layout of a packed batch, as the layers of f need it.
+    """The layout of a packed batch, shared by the layers of f.
 
-    Making it costs one host synchronisation, the only one of the backbone; the layers share it. What
-    compiled code reads are tensors and numbers that rarely change, so that it is not compiled again
-    for every batch.
+    Making it costs one host synchronisation, the only one of the backbone. Compiled code reads tensors and numbers
+    that rarely change, so it is not compiled again for every batch.
 
     Attributes:
-        offsets: image b owns rows ``offsets[b]:offsets[b + 1]``; int32, as attention kernels want them.
-        image_of: the image each row belongs to.
-        counts: rows of each image, on the host; not for compiled code.
-        longest: rows of the longest image.
+        offsets: image b owns rows ``offsets[b]:offsets[b + 1]``; int32, as attention kernels expect.
+        image_of: the image of each row.
+        counts: rows of each image, on the host; compiled code must not read them.
+        longest: the largest count.
         uniform: whether every image has the same number of rows.
 
     Shape:

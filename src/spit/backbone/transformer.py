@@ -55,12 +55,12 @@ class Transformer(nn.Module):
             for index in range(options.depth)
         )
         self.norm = nn.LayerNorm(options.width, eps=1e-6)
-        self.checkpointing = False  # recompute each block in the backward pass instead of keeping its inside
+        self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
         self.compiled: Callable[[Tensor, Spans, Recorder | None], Tensor] | None = None
         self.apply(initialize)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles are not compiled: compiled code would run this module's weights."""
+        """Copies and pickles are not compiled: compiled code would run the weights of this module."""
         return {**super().__getstate__(), "compiled": None}  # type: ignore[no-untyped-call]
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
@@ -68,12 +68,12 @@ class Transformer(nn.Module):
 
         Args:
             tokens: with the class token first in every image.
-            recorder: filled with what it wants; it changes nothing else, to the last bit.
+            recorder: filled with what it asks for; the result is the same to the last bit.
         """
         spans = Spans.of(tokens)
         if self.compiled is None:
             return tokens.replace(self.run_blocks(tokens.values, spans, recorder))
-        if recorder and not recorder.fused:  # beside the compiled pass, which stays as it is to the last bit
+        if recorder and not recorder.fused:  # a second, plain pass: the compiled one stays the same to the last bit
             devices = [tokens.values.device] if tokens.values.is_cuda else []
             with torch.random.fork_rng(devices):
                 self.run_blocks(tokens.values, spans, recorder)
@@ -104,7 +104,7 @@ class Transformer(nn.Module):
 
 
 def initialize(module: nn.Module) -> None:
-    """Begin a linear layer as ViT does: truncated normal weights, σ = 0.02, and zero biases."""
+    """Initialize a linear layer as ViT does: truncated normal weights, σ = 0.02, and zero biases."""
     if isinstance(module, nn.Linear):
         nn.init.trunc_normal_(module.weight, std=0.02)
         if module.bias is not None:

@@ -18,6 +18,12 @@ class PatchTokenizer(Tokenizer):
 
     Where the image ends inside a square, the region has the pixels that exist, and its frame is still the whole
     square, so that φ sees the zero padding of App. A.
+
+    Example:
+        >>> import spit, torch
+        >>> spit.PatchTokenizer(16)(torch.zeros(1, 3, 32, 40)).labels[0, ::16, ::16]
+        tensor([[0, 1, 2],
+                [3, 4, 5]], dtype=torch.int32)
     """
 
     size: int = option(16, "Side of the squares in pixels", least=1, flag="patch_size")

@@ -70,9 +70,8 @@ class SuperpixelTokenizer(Tokenizer):
     def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
 
-        The final merge and the bound on the count, where asked for, are levels after π^(T). Refinement
-        moves the boundaries of the last level; the levels below it are cut along them, so that all stay
-        nested.
+        The final merge and the bound on the count, if set, add levels after π^(T). Refinement moves the boundaries of
+        the last level; the levels below are cut along them, so that all stay nested.
         """
         return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
 

@@ -21,6 +21,11 @@ class VoronoiTokenizer(Tokenizer):
 
     The sites are drawn from the seed and the image's own 8-bit pixels: images get different cells, and an image always
     gets the same ones, in any batch. The paper cycles through precomputed tessellations instead.
+
+    Example:
+        >>> import spit, torch
+        >>> spit.VoronoiTokenizer(64, seed=1)(torch.rand(2, 3, 48, 80))
+        Partition(2 images of 48×80, regions [64, 64])
     """
 
     cells: int | None = option(None, "Number of cells (default: one for every 256 pixels)", least=1)
