@@ -107,9 +107,11 @@ class ForwardPass:
 
     def paint_rows(self, rows: Tensor) -> list[Tensor]:
         """Maps from ``(B, L)`` rows that start with the class token's value and are padded to the longest image."""
-        image_of = self.tokens.image_of
-        place = torch.arange(len(image_of), device=rows.device) - self.tokens.offsets[image_of]
-        return self.paint(rows[image_of, place + 1])
+        maps: list[Tensor] = []
+        for block in self.partition.blocks:  # not packed first: a GPU would wait for the counts
+            own = rows[len(maps) : len(maps) + len(block), 1:]
+            maps += own.gather(1, block.flatten(1).long()).view(block.shape)
+        return maps
 
 
 def _traced(model: SpitModel, features: Tokens) -> tuple[Outputs, Trace | None]:

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from spit.attribution.drawing import draw_map, occlusion_rows, panel_row
+from spit.predictor import Predictor
 
 
 def test_bright_is_much_and_dark_is_little(images):
@@ -16,10 +17,10 @@ def test_bright_is_much_and_dark_is_little(images):
 
 
 def test_rows(small, images):
-    model, values = small(), torch.rand(40, 40)
-    row = panel_row(images[0], model, {"flow": values, "mine": values}, "model", "class")
+    prediction, values = Predictor(small())(images[0]), torch.rand(40, 40)
+    row = panel_row(prediction, {"flow": values, "mine": values}, "model", "class")
     assert [tile.caption for tile in row] == ["model", "Tokens", "Attention flow", "mine"]
-    strips = occlusion_rows(images[0], model, values, 1, "cat 50.0%")
+    strips = occlusion_rows(prediction, values, 1, "cat 50.0%")
     assert [len(strip) for strip in strips] == [4, 4]
     assert strips[0][0].caption == "Without the top 5%"
     assert strips[1][3].caption == "The top 50% alone"

@@ -41,7 +41,7 @@ def test_a_folder(small, images, tmp_path):
 def test_errors(small, images):
     for arguments, message in (
         ((small().train(), images), r"model\.eval\(\)"),
-        ((small(classes=0), images), "with classes"),
+        ((small(classes=0), images), "without a head"),
         ((small(), []), "got none"),
         ((small(), images, [0, 1]), "each of 3 images"),
         ((small(), images, [0, 1, 5]), "from 0 to 4"),

@@ -5,6 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import spit
+from spit import predictor
 from spit.attribution import Flow, Rollout, flow, heads
 from spit.backbone import attention
 
@@ -23,7 +24,8 @@ class Calls(TorchDispatchMode):
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
-    """Padded batches in place of loops over images, and all layers merged at once."""
+    """All images in one pass, padded batches in place of loops over images, and all layers merged at once."""
+    monkeypatch.setattr(predictor, "ALONE", ())
     monkeypatch.setattr(attention, "_looped", attention._padded)
     monkeypatch.setattr(heads, "_looped", heads._batched)
     monkeypatch.setattr(flow, "layers_at_once", lambda *_: 99)
@@ -72,8 +74,9 @@ def test_options(small, images):
                        spit.explain(model, images, Rollout()))
     nothing = spit.explain(model, images, Flow(strength=0))  # all stays in the class token
     assert not nothing.any()
-    for options, message in (({"strength": 1.5}, "from 0 to 1, got 1.5"), ({"merge": "min"}, "max or mean"),
-                             ({"side": "top"}, "left or right side, got 'top'")):
+    for options, message in (({"strength": 1.5}, "strength of at most 1, got 1.5"),
+                             ({"merge": "min"}, "merge to be one of max, mean, got 'min'"),
+                             ({"side": "top"}, "side to be one of left, right, got 'top'")):
         with pytest.raises(ValueError, match=message):
             Flow(**options)
 

@@ -2,9 +2,8 @@ import pytest
 import torch
 
 from spit.attribution import heads
-from spit.attribution.heads import class_row, layers_at_once, merge_heads, paint_row
+from spit.attribution.heads import class_row, layers_at_once, merge_heads
 from spit.backbone import Heads, Spans, attention_maps
-from spit.partition import Partition
 from spit.tokens import Tokens, offsets_of
 
 FIRST = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
@@ -76,9 +75,3 @@ def test_layers_wait_for_each_other_within_a_bound():
     assert at_once(768, "meta") == 3
     assert at_once(768 * 64, "meta") == 1
     assert at_once(192, "cpu") == 1
-
-
-def test_a_painted_row_leaves_the_class_token_out():
-    labels = torch.tensor([[[0, 1], [1, 1]], [[0, 0], [0, 0]]], dtype=torch.int32)
-    painted = paint_row(torch.tensor([[9.0, 1, 2], [9, 3, 0]]), Partition.of(labels, torch.tensor([2, 1])))
-    assert painted.tolist() == [[[1, 2], [2, 2]], [[3, 3], [3, 3]]]

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 import spit
-from spit.attribution import METHODS, Lime, PrototypeProjection, choose_methods, create_method, fit_prototypes
-from spit.errors import WeightsError
+from spit.attribution import METHODS, Lime, MethodOptions, PrototypeProjection, create_method, fit_prototypes
+from spit.errors import ImageError, WeightsError
 
 
 def method(name, model, images):
@@ -58,7 +58,7 @@ def test_what_cannot_be_explained(small, images):
     model = small()
     for arguments, error, message in (
         ({"method": "flwo"}, ValueError, "did you mean 'flow'"),
-        ({"method": "gradcam"}, ValueError, "got 'gradcam'$"),
+        ({"method": "gradcam"}, ValueError, "relevance, got 'gradcam'"),
         ({"method": 3}, TypeError, "by name"),
         ({"target": 5}, ValueError, "from 0 to 4, got 5"),
         ({"target": [0, 1]}, ValueError, "each of 3 images"),
@@ -67,23 +67,38 @@ def test_what_cannot_be_explained(small, images):
     ):
         with pytest.raises(error, match=message):
             spit.explain(model, images, **arguments)
-    with pytest.raises(TypeError, match="tensor"):
+    with pytest.raises(ImageError, match=r"cat\.png"):
         spit.explain(model, "cat.png")
     model.train()
     with pytest.raises(ValueError, match=r"model\.eval\(\)"):
         spit.explain(model, images)
 
 
+def test_a_model_without_classes_is_explained_by_methods_that_need_none(small, images):
+    model = small(classes=0)
+    for name in ("flow", "rollout", "random"):
+        assert spit.explain(model, images, name).shape == (3, 40, 40)
+    for arguments in ({"method": "relevance"}, {"method": "flow", "target": 0}):
+        with pytest.raises(ValueError, match="without a head"):
+            spit.explain(model, images, **arguments)
+
+
+def names(options, *arguments):
+    return [made.name for made in options.methods_for(*arguments)]
+
+
 def test_methods_for_a_model(small, images, tmp_path):
     model = small()
     left_out = {}
-    chosen = choose_methods(model, left_out=lambda name, error: left_out.update({name: str(error)}))
-    assert [made.name for made in chosen] == ["flow", "lime"]
+    assert names(MethodOptions(), model, left_out) == ["flow", "lime"]
     assert "--prototypes FILE" in left_out.pop("prototype")
     assert not left_out
     file = fit_prototypes(model, images).save(tmp_path / "own.safetensors")
-    assert [made.name for made in choose_methods(model, prototypes=[file])] == ["flow", "prototype", "lime"]
-    assert [made.name for made in choose_methods(model, ["random", "random"])] == ["random"]
+    assert names(MethodOptions(prototypes=(file,)), model) == ["flow", "prototype", "lime"]
+    assert names(MethodOptions(("random,flow", "random")), model) == ["random", "flow"]
+    assert MethodOptions(("lime",), samples=3).methods_for(model) == [Lime(samples=3)]
     with pytest.raises(WeightsError, match="no prototypes"):
-        choose_methods(model, ["prototype"])
+        MethodOptions(("prototype",)).methods_for(model)
+    with pytest.raises(ValueError, match="did you mean 'flow'"):
+        MethodOptions(("flwo",))
     assert all(create_method(name).name == name for name in METHODS)

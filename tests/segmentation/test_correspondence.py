@@ -9,6 +9,7 @@ from torch import Tensor
 
 import spit
 from spit.model import SpitModel
+from spit.predictor import Predictor
 from spit.segmentation.correspondence import Correspondence, all_pairs, colored_share, mix, pseudo_colors, scenes
 from spit.segmentation.cut import Cut
 
@@ -73,7 +74,7 @@ def test_a_target_s_answer_is_its_own(model: SpitModel, scene: Scene) -> None:
 
 def test_all_pairs_are_the_single_ones(model: SpitModel, scene: Scene) -> None:
     images = [scene(30, 36, 0), scene(25, 40, 1)]
-    grid = all_pairs(model, images, Cut())
+    grid = all_pairs(scenes(Predictor(model)(images), Cut()))
     for m, source in enumerate(images):
         single = spit.correspond(model, source, images)
         assert torch.equal(grid[m][m], single.source)
@@ -82,13 +83,28 @@ def test_all_pairs_are_the_single_ones(model: SpitModel, scene: Scene) -> None:
 
 def test_how_much_is_coloured(model: SpitModel, scene: Scene) -> None:
     """A target of the source's foreground alone is coloured, one of its background alone is black."""
-    [whole] = scenes(model, scene(30, 36, 0), Cut())
+    [whole] = scenes(Predictor(model)(scene(30, 36, 0)), Cut())
     areas = whole.paint(whole.side[:, None].float())
     assert colored_share(whole, whole) == pytest.approx(float(areas.mean()), abs=1e-4)
     for side, share in ((whole.side, 1), (~whole.side, 0)):
         token = whole.tokens[side][:1].expand_as(whole.tokens)
         alike = replace(whole, tokens=token)
         assert colored_share(whole, alike, 1e-4) == pytest.approx(share, abs=1e-4)
+
+
+def test_predictions_are_the_images_they_are_of(model: SpitModel, scene: Scene) -> None:
+    predictor, source, others = Predictor(model), scene(30, 36, 0), [scene(25, 40, 1), scene(40, 32, 2)]
+    expected = spit.correspond(model, source, others, size=20, temperature=0.05, tau=0.3)
+    first, rest = (predictor(images, crop=False, size=20) for images in (source, others))
+    found = spit.correspond(first, rest, temperature=0.05, tau=0.3)
+    assert torch.equal(found.source, expected.source)
+    assert all(torch.equal(a, b) for a, b in zip(found.targets, expected.targets, strict=True))
+    assert [tuple(target.shape) for target in found.targets] == [(25, 40, 3), (40, 32, 3)]
+    for arguments in ((first, others), (first, rest, others)):
+        with pytest.raises(TypeError, match="a prediction of the targets"):
+            spit.correspond(*arguments)
+    with pytest.raises(TypeError, match="got no targets"):
+        spit.correspond(model, source)  # type: ignore[call-arg]
 
 
 def test_refusals(model: SpitModel, scene: Scene) -> None:

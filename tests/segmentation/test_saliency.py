@@ -8,6 +8,7 @@ from torch import Tensor
 
 import spit
 from spit.model import SpitModel
+from spit.predictor import Predictor
 from spit.segmentation import Cut
 from spit.segmentation.correspondence import scenes
 
@@ -42,9 +43,9 @@ def test_shapes_and_meaning(model: SpitModel, scene: Scene) -> None:
     assert "foreground [" in repr(found)
 
 
-@pytest.mark.parametrize("options", [{}, {"features": "keys", "foreground": "class_token"},
+@pytest.mark.parametrize("options", [{}, {"cut_on": "keys", "foreground": "class_token"},
                                      {"tau": 1 / 3}, {"layer": 0, "foreground": "largest"},
-                                     {"size": 24, "refine": "guided"}, {"scales": 2}])
+                                     {"size": 24}, {"scales": 2}])
 def test_an_image_s_answer_is_its_own(options: dict[str, object], model: SpitModel, scene: Scene) -> None:
     images = [scene(40, 48, 0), scene(40, 48, 1), scene(33, 60, 2)]
     together = spit.segment(model, images, **options)  # type: ignore[arg-type]
@@ -83,12 +84,12 @@ def test_scales_are_averaged(model: SpitModel, scene: Scene) -> None:
     assert torch.allclose(both.saliency, mean.sigmoid(), atol=1e-6)
     assert torch.equal(both.values, own.values)
     assert not torch.equal(both.saliency, own.saliency)
-    with pytest.raises(ValueError, match="no more scales than the 2 of the model's superpixel tokens, got 3"):
+    with pytest.raises(ValueError, match="at most 2 scales, the levels of the model's superpixel tokens, got 3"):
         spit.segment(model, image, scales=3)
-    with pytest.raises(ValueError, match="the 1 of the model's patch tokens, got 2"):
+    with pytest.raises(ValueError, match="at most 1 scales, the levels of the model's patch tokens, got 2"):
         spit.segment(model.with_tokenizer("patch", size=8).eval(), image, scales=2)
     with pytest.raises(ValueError, match="tokens of one scale"):
-        scenes(model, image, Cut(scales=2))
+        scenes(Predictor(model)(image), Cut(scales=2))
 
 
 def test_floats_and_bytes_agree(model: SpitModel, scene: Scene) -> None:
@@ -103,8 +104,8 @@ def test_refusals(model: SpitModel, scene: Scene) -> None:
         spit.segment(model, scene(), layer=5)
     with pytest.raises(ValueError, match="3 channels"):
         spit.segment(model, torch.zeros(1, 8, 8))
-    with pytest.raises(ValueError, match="features among"):
-        spit.segment(model, scene(), features="values")
+    with pytest.raises(ValueError, match="cut_on to be one of tokens, keys, got 'values'"):
+        spit.segment(model, scene(), cut_on="values")
     training = model.with_tokenizer("patch").train()
     with pytest.raises(ValueError, match=r"model\.eval\(\)"):
         spit.segment(training, scene())

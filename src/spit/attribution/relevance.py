@@ -40,7 +40,7 @@ class Relevance:
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         trace = seen.trace(gradients=True)
         with torch.inference_mode(False), torch.enable_grad():
-            score = trace.logits.gather(1, classes[:, None]).sum()  # each image has its own logit
+            score = trace.logits.gather(1, classes[:, None].clone()).sum()  # each image has its own logit
             gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads], retain_graph=True)
         with torch.no_grad():
             maps = [_relevant(heads, gradient, trace.spans)

@@ -34,7 +34,7 @@ def read_target(prediction: "Prediction", target: Target) -> Tensor:
     wrong = TypeError(f"expected a target class as an integer or a name, or one for each image, got {target!r}")
     try:
         classes = torch.as_tensor(target, device=prediction.logits.device)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise wrong from error
     if classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool:
         raise wrong
