@@ -9,10 +9,11 @@ from torch import Tensor
 
 from spit import kernels
 from spit.data.images import load_image
+from spit.parts import TOKENIZERS
 from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
 
 BATCHES = (1, 7, 64)
-TOKENIZERS: tuple[Tokenizer, ...] = (
+CHECKED: tuple[Tokenizer, ...] = (
     SuperpixelTokenizer(),
     SuperpixelTokenizer(compactness=0.1, max_tokens=196),
     SuperpixelTokenizer(levels=3, features="saturated", similarity="variance", self_loop="none", max_tokens=600,
@@ -37,9 +38,9 @@ def check_labels(paths: Sequence[Path], device: torch.device) -> Iterator[Check]
     Images of one size are put into batches of 1, 7 and 64.
     """
     images = [load_image(path) for path in paths]
-    for tokenizer in TOKENIZERS:
+    for tokenizer in CHECKED:
         options = {key: value for key, value in tokenizer.config().items() if value != type(tokenizer)().config()[key]}
-        name = ", ".join([tokenizer.name, *(f"{key}={value}" for key, value in options.items())])
+        name = ", ".join([str(TOKENIZERS.name_of(tokenizer)), *(f"{key}={value}" for key, value in options.items())])
         expected = [tokenizer(image).blocks[0][0] for image in images]
         for batch in BATCHES:
             same = sum(_same(tokenizer, images, expected, group, device) for group in _groups(images, batch))

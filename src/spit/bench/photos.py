@@ -1,4 +1,4 @@
-"""Photos to measure on: a folder's, or those that scikit-image ships, cut and flipped at random."""
+"""Photos to measure on: those that scikit-image ships, and random views of photos."""
 
 from collections.abc import Sequence
 from importlib.resources import files

@@ -22,7 +22,7 @@ def measure_scaling(paths: Sequence[Path], device: torch.device, largest: int = 
 
     Args:
         paths: photos to cut the images from.
-        largest: no side, and no batch of 256² in all, beyond this many pixels squared.
+        largest: maximal side; batches of 256² have at most as many pixels as such an image.
     """
     cases = [(side, 1) for side in SIDES if side <= largest]
     cases += [(SIDE, batch) for batch in BATCHES if batch > 1 and batch * SIDE**2 <= largest**2]

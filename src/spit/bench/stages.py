@@ -10,16 +10,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit.bench.timing import median_ms, peak_gib
-from spit.registry import create_model
+from spit.evaluation.runner import PRECISIONS
+from spit.model import SpitModel
+from spit.registry import ARCHITECTURES, SIZES, create_model, load_model
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 Say = Callable[[str], None]
 DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What to measure."""
+    """What to measure; ``model`` is a name, or what :func:`spit.load_model` takes."""
 
     model: str
     size: int
@@ -33,7 +34,7 @@ class Setup:
 
     def autocast(self) -> AbstractContextManager[Any]:
         """The precision, as a context; weights stay float32 in it."""
-        return torch.autocast(self.device.type, DTYPES[self.precision], enabled=self.precision != "fp32")
+        return torch.autocast(self.device.type, PRECISIONS[self.precision], enabled=self.precision != "fp32")
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,12 @@ def measure_stages(setup: Setup, images: Tensor, say: Say = lambda _: None) -> I
     """Tokenizer, features, inference and training, one after another.
 
     Args:
-        say: is told what is about to be timed.
+        say: called with what is about to be timed.
 
     Shape:
         images ``(B, 3, H, W)`` uint8 on the device.
     """
-    model = create_model(setup.model, drop_path=DROP_PATH).to(setup.device)
+    model = create(setup.model).to(setup.device)
     tokenize, extract = model.tokenizer, model.extractor
     partition = tokenize(images)
     tokens = float(partition.counts.float().mean())
@@ -67,15 +68,24 @@ def measure_stages(setup: Setup, images: Tensor, say: Say = lambda _: None) -> I
         model.compile()
     yield from _network_rows(setup, setup.model, model, images, tokens, say)
     if setup.peer:
-        yield from _peer_rows(setup, say)
+        yield from _peer_rows(setup, model.config.width, say)
 
 
-def _peer_rows(setup: Setup, say: Say) -> Iterator[Row]:
+def create(source: str) -> SpitModel:
+    """A model to time: by name untrained, which takes as long as a trained one, or loaded."""
+    if source.partition(".")[0] in ARCHITECTURES:
+        return create_model(source, drop_path=DROP_PATH)
+    return load_model(source)
+
+
+def _peer_rows(setup: Setup, width: int, say: Say) -> Iterator[Row]:
+    size = next((name for name, (own, _, _) in SIZES.items() if own == width), None)
     try:
         import timm
     except ImportError:
         return
-    size = setup.model.split("_")[1]
+    if size is None:  # timm has no ViT of this width
+        return
     name = f"vit_{size}_patch16_224"
     peer = timm.create_model(name, img_size=setup.size, init_values=1e-5, drop_path_rate=DROP_PATH)
     peer = peer.to(setup.device)
@@ -83,7 +93,7 @@ def _peer_rows(setup: Setup, say: Say) -> Iterator[Row]:
         peer.compile()
     # Its input is what its data loader would give: normalised floats. Their values do not change its speed.
     images = torch.randn(setup.batch, 3, setup.size, setup.size, device=setup.device)
-    images = images.to(DTYPES[setup.precision])
+    images = images.to(PRECISIONS[setup.precision])
     yield from _network_rows(setup, f"timm {timm.__version__} {name}", peer, images, (setup.size // 16) ** 2, say)
 
 

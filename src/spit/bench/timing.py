@@ -16,7 +16,7 @@ def median_ms(function: Callable[[], Any], device: torch.device, rounds: int = 2
 
 
 def peak_gib(function: Callable[[], Any], device: torch.device) -> float | None:
-    """The most memory that tensors took while the function ran; None where torch does not tell."""
+    """Peak memory of tensors while the function ran; None on a CPU."""
     if device.type != "cuda":
         return None
     torch.cuda.reset_peak_memory_stats(device)

@@ -1,21 +1,156 @@
-"""``spit evaluate``: how good the parts are, one command for each protocol."""
+"""``spit evaluate``: published protocols, one command for each."""
+
+from dataclasses import dataclass
 
 import typer
 
-from spit.cli.evaluate_classification import classification
-from spit.cli.evaluate_counts import counts
-from spit.cli.evaluate_faithfulness import faithfulness
-from spit.cli.evaluate_saliency import saliency
-from spit.cli.evaluate_superpixels import superpixels
-from spit.cli.evaluate_swap import swap
-from spit.cli.evaluate_threshold import threshold
-from spit.cli.options import command
+from spit.cli.measuring import Data, Evaluating, measure
+from spit.cli.options import Models, Running, TokenizerChoice, command
+from spit.evaluation.classification import Classification, Head
+from spit.evaluation.counts import PAPER, Counts
+from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
+from spit.evaluation.labelled import labelled_folder
+from spit.evaluation.runner import Batching, Computing
+from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
+from spit.evaluation.saliency_data import MaskFolders, find_samples
+from spit.evaluation.samples import find_images, spread
+from spit.evaluation.superpixels import Comparing, Comparison
+from spit.evaluation.superpixels.data import find_samples as find_segmentations
+from spit.evaluation.swap import Swap
+from spit.evaluation.threshold import Threshold, Thresholds
+from spit.options import Options, option, same
+from spit.predictor import load
+from spit.segmentation import Cut
+from spit.tokenizers import SuperpixelTokenizer
 
 evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.", no_args_is_help=True,
                          rich_markup_mode="markdown")
 
+
+@dataclass(frozen=True)
+class Squares(Options):
+    """What ``spit evaluate counts`` sees."""
+
+    size: int | None = same(Models, "size", None)
+
+
+@dataclass(frozen=True)
+class Baseline(Options):
+    """What ``spit evaluate saliency`` compares with."""
+
+    baseline: str | None = option(
+        None, "Also measure this model on square patches under TokenCut's own settings, on keys and on final tokens",
+        metavar="NAME|PATH|HUB_ID")
+
+
+@dataclass(frozen=True)
+class JsonOnly(Options):
+    """How a command answers that runs on the CPU only."""
+
+    as_json: bool = same(Running, "as_json", False)
+
+
+@command
+def superpixels(data: Data, comparing: Comparing, evaluating: Evaluating, answering: JsonOnly) -> int:
+    """Compare superpixel algorithms at equal counts of regions against human segmentations.
+
+    --data is BSDS500 (images/ and groundTruth/), or images/ and labels/ with label maps of the same names: .png (each
+    colour is a label), .npy, .npz or .mat, several for an image as NAME_1.png, NAME_2.png, … Explained variation,
+    achievable accuracy, undersegmentation error, boundary recall, compactness, connectivity and time. The one parameter
+    of each algorithm is searched for until its mean count of 4-connected regions is the wanted one. --output gets
+    results.json, results.md, curves.png and images.jsonl, from which a stopped run resumes.
+    """
+    methods = comparing.methods()
+    samples = spread(find_segmentations(data), evaluating.limit)
+    return measure(Comparison(data, samples, methods, comparing.count, comparing.workers), evaluating,
+                   Running("cpu", answering.as_json))
+
+
+@command
+def classification(data: Data, models: Models, head: Head, computing: Computing, evaluating: Evaluating,
+                   running: Running) -> int:
+    """Accuracy of models on labelled images: top-1, top-5 and ReaL with Wilson's 95 % intervals.
+
+    --data has a folder for each class: in sorted order, or named by class index or WordNet id. The short side is
+    resized to size/0.875, bicubic, and the central square is classified, as the paper and DeiT do. A model on Voronoi
+    cells is run five times, seeds 0 to 4: mean and standard deviation. --output gets results.json, results.md and
+    images.jsonl, from which a stopped run resumes.
+    """
+    test, train, real = head.folders(data, evaluating.limit)
+    predictors = models.load_classifiers(running.device, head=train is None)
+    return measure(Classification(predictors, test, head, train, real), evaluating, running, computing)
+
+
+@command
+def swap(data: Data, models: Models, computing: Computing, evaluating: Evaluating, running: Running) -> int:
+    """Accuracy of each model on square patches, Voronoi cells and superpixels, beside the paper's Table 4.
+
+    --data has a folder for each class, as for `spit evaluate classification`. Voronoi cells are drawn five times, seeds
+    0 to 4: mean and standard deviation.
+    """
+    test = labelled_folder(data).spread(evaluating.limit)
+    return measure(Swap(models.load_classifiers(running.device), test), evaluating, running, computing)
+
+
+@command
+def threshold(data: Data, models: Models, thresholds: Thresholds, computing: Computing, evaluating: Evaluating,
+              running: Running) -> int:
+    """Tokens, images/s and accuracy when similar neighbours are merged, beside the paper's table.
+
+    --data has a folder for each class, as for `spit evaluate classification`.
+    """
+    test = labelled_folder(data).spread(evaluating.limit)
+    return measure(Threshold(models.load_classifiers(running.device), test, thresholds), evaluating, running,
+                   computing)
+
+
+@command
+def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, batching: Batching, evaluating: Evaluating,
+           running: Running) -> int:
+    """Count the regions of every level of the hierarchy, beside the paper's table.
+
+    --data has images at any depth. Their central squares are resized to 224, 256 and 384 pixels, or to --size.
+    """
+    chosen = tokenizer.build()
+    if not isinstance(chosen, SuperpixelTokenizer):
+        raise ValueError(f"only superpixels have levels to count, got --tokenizer {tokenizer.given['tokenizer']}")
+    sizes = tuple(PAPER) if squares.size is None else (squares.size,)
+    samples = spread(find_images(data), evaluating.limit)
+    return measure(Counts(data, samples, sizes, chosen, running.place), evaluating, running, batching)
+
+
+@command
+def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, baseline: Baseline, folders: MaskFolders,
+             batching: Batching, evaluating: Evaluating, running: Running) -> int:
+    """Max F, IoU and accuracy of TokenCut on the models' tokens, without any training on masks.
+
+    --data is ECSSD (images/ and ground_truth_mask/), DUTS, DUT-OMRON, Oxford Pets, or images/ and masks/ of the same
+    names. --output gets results.json, results.md, a page of pictures for each row, and images.jsonl, from which a
+    stopped run resumes.
+    """
+    samples = spread(find_samples(data, folders), evaluating.limit)
+    cases = [SaliencyCase(one, cut, models.size) for one in models.load(running.device, tokenizer)]
+    if baseline.baseline is not None:
+        cases += baseline_cases(load(baseline.baseline, running.place), models.size)
+    return measure(Saliency(data, samples, cases), evaluating, running, batching)
+
+
+@command
+def faithfulness(data: Data, models: Models, methods: Methods, computing: Computing, evaluating: Evaluating,
+                 running: Running) -> int:
+    """Comprehensiveness and sufficiency of attributions, with 95 % intervals and paired one-sided t-tests.
+
+    The drop in the probability of the predicted class when the most important 1, 5, 20 and 50 % of the pixels become
+    the image's mean colour (Comp, higher is better), or all others do (Suff, lower is better). --data has images at any
+    depth. --output also gets curves.png: deletion and insertion curves.
+    """
+    samples = spread(find_images(data), evaluating.limit)
+    cases = methods.cases(models.load_classifiers(running.device))
+    return measure(FaithfulnessProtocol(data, samples, cases), evaluating, running, computing)
+
+
 for verb in (superpixels, classification, swap, threshold, counts, saliency, faithfulness):
-    evaluation.command()(command(verb))
+    evaluation.command()(verb)
 
 
 @evaluation.callback()

@@ -104,15 +104,16 @@ class Models(Options):
         self.expect_one()
         return self.load(device, tokenizer)[0]
 
-    def load_classifiers(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
-        """Predictors that know classes and see squares of one size.
+    def load_classifiers(self, device: str, tokenizer: "TokenizerChoice | None" = None,
+                         head: bool = True) -> list[Predictor]:
+        """Predictors that see squares of one size, and with ``head`` know classes.
 
         Raises:
             ValueError: a model without a head, or models of different sizes without ``--size``.
         """
         found = self.load(device, tokenizer)
         for one in found:
-            if one.model.config.num_classes == 0:
+            if head and one.model.config.num_classes == 0:
                 raise ValueError(f"{one.name}: expected a model that knows classes, got one without a head")
         own = {one.name: one.model.config.eval_size for one in found if one.model.config.eval_size}
         if self.size is None:

@@ -1,1 +1,1 @@
-"""How good the parts are, against others in the same run, by published protocols."""
+"""Published protocols of evaluation: one runner (:mod:`spit.evaluation.runner`), and a file for each protocol."""

@@ -1,46 +1,63 @@
-"""How often models are right on labelled images, by their own head, by neighbours, or by a fitted head (§3.1)."""
+"""Accuracy of models on labelled images, by their own head, by neighbours, or by a fitted head (§3.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from spit.evaluation.answers import TOP, Answer, Examiner, Subject
+from spit.evaluation.answers import TOP, Answer, ask, seeded, seeds_of
 from spit.evaluation.intervals import Score, proportion
-from spit.evaluation.knn import NEIGHBORS, TEMPERATURE, knn_scores
-from spit.evaluation.labelled import LabelledFolder, class_indices
+from spit.evaluation.knn import knn_scores
+from spit.evaluation.labelled import LabelledFolder, class_indices, labelled_folder, read_real
 from spit.evaluation.linear import fit_linear
-from spit.evaluation.sheets import Sheet
+from spit.evaluation.report import Sheet
+from spit.evaluation.runner import Protocol, Runner
+from spit.options import Options, option
+from spit.predictor import Predictor
+from spit.tokens import plural
 
-HEADS = ("logits", "knn", "linear")
 IMAGENET = 1000
 Ranked = list[tuple[int, ...]]  # for each image, classes from the likeliest
+RealLabels = Sequence[frozenset[int]]
 
 
 @dataclass(frozen=True)
-class Head:
-    """What names the class.
+class Head(Options):
+    """What names the class, and the images that it learns from."""
 
-    Attributes:
-        kind: "logits" for the model's own head; "knn" or "linear" over class tokens.
-        train: the images that the latter two learn from.
-        neighbors, temperature: of "knn", see :func:`knn_scores`.
-    """
+    real: Path | None = option(None, "ReaL labels: a JSON object from the path of each image below --data to a list of "
+                                     "classes; images with an empty list do not count", metavar="JSON")
+    head: Literal["logits", "knn", "linear"] = option(
+        "logits", "The model's own head (logits), or nearest neighbours (knn) or a fitted linear head (linear) over "
+                  "class tokens")
+    train: Path | None = option(None, "Labelled images that the knn and linear heads learn from", metavar="FOLDER")
+    train_per_class: int | None = option(
+        None, "Instead of --train: learn from this many images of each class of --data, and test on the rest "
+              "(Caltech-101: 30)", least=1)
+    split_seed: int = option(0, "Seed of the split of --train-per-class", least=0)
+    neighbors: int = option(20, "k of the knn head", least=1)
+    temperature: float = option(0.07, "Temperature of the knn head's votes, exp(cosine / temperature)", above=0)
 
-    kind: str = "logits"
-    train: LabelledFolder | None = None
-    neighbors: int = NEIGHBORS
-    temperature: float = TEMPERATURE
+    def folders(self, data: Path, limit: int | None) -> tuple[LabelledFolder, LabelledFolder | None, RealLabels | None]:
+        """The images to test on, those to learn from, and the ReaL labels.
 
-    def __post_init__(self) -> None:
-        if self.kind not in HEADS:
-            raise ValueError(f"expected a head among {', '.join(HEADS)}, got {self.kind!r}")
-        if (self.kind == "logits") != (self.train is None):
-            raise ValueError("knn and linear heads learn from training images; logits take none; got "
-                             f"{self.kind} {'without' if self.train is None else 'with'} training images")
+        Raises:
+            ValueError: training images for logits, or none for another head.
+            ImageError: no such folder or file.
+        """
+        if self.head == "logits" and (self.train is not None or self.train_per_class is not None):
+            raise ValueError("--train and --train-per-class go with --head knn or --head linear")
+        if self.head != "logits" and (self.train is None) == (self.train_per_class is None):
+            raise ValueError(f"--head {self.head} learns from images; give one of --train and --train-per-class")
+        test, train = labelled_folder(data), None if self.train is None else labelled_folder(self.train)
+        if self.train_per_class is not None:
+            train, test = test.split(self.train_per_class, self.split_seed)
+        test = test.spread(limit)
+        return test, train, None if self.real is None else read_real(self.real, test)
 
 
 @dataclass(frozen=True)
@@ -48,11 +65,11 @@ class Result:
     """One model over a folder, every run, image by image.
 
     Attributes:
-        ranked: for each run the classes of each image, from the likeliest, five at most.
+        ranked: for each run the classes of each image, from the likeliest, at most five.
         truth: the class of each image.
-        classes: among how many it chose.
+        classes: how many classes it chose among.
         answers: for each run, what the model said.
-        penalties: the L2 penalty that each run's linear head chose; empty for other heads.
+        penalties: the L2 penalty of each run's linear head; empty for other heads.
     """
 
     ranked: list[Ranked]
@@ -62,20 +79,25 @@ class Result:
     penalties: list[float]
 
     def right(self, within: int = 1) -> list[list[float]]:
-        """For each run and image, 1 where the true class is among the first ``within``, else 0."""
+        """For each run and image, 1 if the true class is among the first ``within``, else 0."""
         return [[float(label in best[:within]) for best, label in zip(run, self.truth, strict=True)]
                 for run in self.ranked]
 
     def accuracy(self, within: int = 1) -> Score | None:
-        """The share of right answers; None where ``within`` holds every class."""
+        """The share of right answers; None if ``within`` holds every class."""
         return proportion(self.right(within)) if within < self.classes else None
 
-    def real_accuracy(self, real: Sequence[frozenset[int]]) -> Score | None:
-        """The share of first answers among an image's ReaL labels; images without any are left out."""
+    def real_accuracy(self, real: RealLabels, indices: Sequence[int] | None = None) -> Score | None:
+        """The share of first answers among an image's ReaL labels, over images that have labels.
+
+        Args:
+            indices: ImageNet's index of each class, if they differ.
+        """
         counted = [index for index, labels in enumerate(real) if labels]
         if not counted:
             return None
-        return proportion([[float(run[index][0] in real[index]) for index in counted] for run in self.ranked])
+        names = range(self.classes) if indices is None else indices
+        return proportion([[float(names[run[index][0]] in real[index]) for index in counted] for run in self.ranked])
 
     def class_accuracy(self) -> float:
         """The mean over the classes of their own share of right answers."""
@@ -91,7 +113,7 @@ class Result:
 
     @property
     def images_per_second(self) -> float:
-        """By the median time, since a shared machine has its moments."""
+        """By the median time, which a busy moment of the machine does not change."""
         return 1 / median(answer.seconds for run in self.answers for answer in run)
 
 
@@ -113,80 +135,126 @@ class Row:
     penalties: list[float]
 
 
-def examine(examiner: Examiner, subject: Subject, test: LabelledFolder, head: Head) -> Result:
-    """Ask one model about every image, five times where its tokens are random."""
-    if head.train is None:
-        indices = class_indices(test, subject.model.config.num_classes, subject.model.config.class_names)
-        answers = [examiner.ask(run, test) for run in subject.runs]
-        return Result([[answer.top for answer in run] for run in answers], [indices[label] for label in test.labels],
-                      subject.model.config.num_classes, answers, [])
-    test = test.with_classes(head.train.classes)
-    ranked, answers, penalties = [], [], []
-    for run in subject.runs:
-        learned, asked = (examiner.ask(run, folder, class_tokens=True) for folder in (head.train, test))
-        tokens, labels = _class_tokens(learned, examiner), torch.tensor(head.train.labels, device=examiner.setup.device)
-        queries, classes = _class_tokens(asked, examiner), len(head.train.classes)
-        if head.kind == "knn":
-            scores = knn_scores(tokens, labels, queries, classes, head.neighbors, head.temperature)
-        else:
-            fitted = fit_linear(tokens, labels, classes)
-            scores = fitted(queries)
-            penalties.append(fitted.penalty)
-        ranked.append([tuple(best) for best in scores.topk(min(TOP, classes), dim=1).indices.tolist()])
-        answers.append(asked)
-    return Result(ranked, test.labels, len(head.train.classes), answers, penalties)
+class SquareProtocol(Protocol):
+    """A protocol whose models see the central squares of labelled images."""
+
+    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder) -> None:
+        self.predictors, self.test = predictors, test
+        self.samples, self.data = test.images, test.root
+
+    def settings(self, runner: Runner) -> dict[str, Any]:
+        return {"size": self.predictors[0].size, "precision": runner.precision}
+
+    def about(self) -> dict[str, Any]:
+        return {"device": str(self.predictors[0].device)}
 
 
-def evaluate(examiner: Examiner, subjects: Sequence[Subject], test: LabelledFolder, head: Head = Head(),  # noqa: B008
-             real: Sequence[frozenset[int]] | None = None) -> list[Row]:
+class Classification(SquareProtocol):
     """Every model over a folder of labelled images.
 
-    The short side is resized to size/0.875, bicubic, and the central square taken, as the paper and DeiT
-    evaluate. Intervals are Wilson's at 95 %. A model on Voronoi cells is run five times, seeds 0 to 4.
+    The short side is resized to size/0.875, bicubic, and the central square taken, as the paper and DeiT evaluate. A
+    model on Voronoi cells is run five times, seeds 0 to 4.
 
     Args:
+        test, train: images to test on, and for the knn and linear heads images to learn from.
+        head: what names the class.
         real: the ReaL labels of each image, see :func:`spit.evaluation.labelled.read_real`.
 
     Raises:
-        ImageError: the folder's classes are not the model's or the training folder's, or an image is damaged.
+        ValueError: training images for logits, or none for another head.
+        ImageError: the folder's classes are not the model's or the training folder's.
     """
-    for subject in subjects:  # what cannot work is told before an hour has passed
-        if head.train is None:
-            class_indices(test, subject.model.config.num_classes, subject.model.config.class_names)
-        elif real is not None:
-            class_indices(head.train, IMAGENET)
-        examiner.expect(len(subject.runs) * (len(test.images) + (0 if head.train is None else len(head.train.images))))
-    return [_row(subject, examine(examiner, subject, test, head), head, real) for subject in subjects]
 
-
-def _row(subject: Subject, result: Result, head: Head, real: Sequence[frozenset[int]] | None) -> Row:
-    seen = result
-    if real is not None and head.train is not None:  # places among the folder's classes, as ReaL numbers them
-        indices = class_indices(head.train, IMAGENET)
-        seen = Result([[tuple(indices[place] for place in best) for best in run] for run in result.ranked],
-                      result.truth, result.classes, result.answers, [])
-    return Row(
-        model=subject.name, tokenizer=subject.model.config.tokenizer, head=head.kind, runs=len(result.ranked),
-        images=len(result.truth), top1=proportion(result.right()), top5=result.accuracy(TOP),
-        real=None if real is None else seen.real_accuracy(real), class_accuracy=result.class_accuracy(),
-        tokens=result.tokens, images_per_second=result.images_per_second, penalties=result.penalties,
-    )
-
-
-def sheet(rows: Sequence[Row], about: str) -> Sheet:
-    """The rows as a table."""
-    cells = [[row.model, row.tokenizer, row.head, str(row.top1), str(row.top5 or ""), str(row.real or ""),
-              f"{row.class_accuracy:.4f}", f"{row.tokens:.1f}", f"{row.images_per_second:.1f}"] for row in rows]
-    return Sheet("Classification", ["model", "tokenizer", "head", "top-1", "top-5", "ReaL", "by class", "tokens",
-                                    "images/s"], cells, about, 3, NOTES)
-
-
-def _class_tokens(answers: Sequence[Answer], examiner: Examiner) -> Tensor:
-    tokens: list[Any] = [answer.class_token for answer in answers]
-    return torch.stack(tokens).to(examiner.setup.device)
-
-
-NOTES = """\
+    title = "Classification"
+    notes: ClassVar[str] = """\
 Shares of right answers with Wilson's 95 % interval over the images. "±" is the standard deviation over five runs, \
-seeds 0 to 4, of a model whose tokens are random; the value is their mean. ReaL leaves out images without a label. \
-"By class" is the mean of each class's own share. Images/s is the model alone, by its median time."""
+seeds 0 to 4, of a model whose tokens are random; the value is their mean. ReaL counts images with a label. "By class" \
+is the mean of each class's own share. Images/s is the model alone, by its median time."""
+
+    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, head: Head = Head(),  # noqa: B008
+                 train: LabelledFolder | None = None, real: RealLabels | None = None) -> None:
+        if (head.head == "logits") != (train is None):
+            raise ValueError("knn and linear heads learn from training images, and logits take none; got "
+                             f"{head.head} {'without' if train is None else 'with'} training images")
+        super().__init__(predictors, test if train is None else test.with_classes(train.classes))
+        self.head, self.train, self.real = head, train, real
+        for one in predictors:
+            if train is None:
+                check_classes(one, test)
+            elif real is not None:
+                class_indices(train, IMAGENET)
+
+    @property
+    def total(self) -> int:
+        images = len(self.samples) + (0 if self.train is None else len(self.train.images))
+        return images * sum(seeds_of(one) for one in self.predictors)
+
+    def settings(self, runner: Runner) -> dict[str, Any]:
+        taught = {} if self.train is None else {
+            "train": f"{plural(len(self.train.images), 'image')} of {self.train.root}"}
+        return {**super().settings(runner), **taught}
+
+    def about(self) -> dict[str, Any]:
+        return {**super().about(), "head": self.head.head, "interval": "Wilson, 95 %"}
+
+    def rows(self, runner: Runner) -> list[Row]:
+        return [self._row(one, runner) for one in self.predictors]
+
+    def _row(self, predictor: Predictor, runner: Runner) -> Row:
+        result = classify(runner, predictor, self.test) if self.train is None else self._learn(predictor, runner)
+        indices = None if self.train is None or self.real is None else class_indices(self.train, IMAGENET)
+        return Row(
+            model=predictor.name, tokenizer=predictor.model.config.tokenizer, head=self.head.head,
+            runs=len(result.ranked), images=len(result.truth), top1=proportion(result.right()),
+            top5=result.accuracy(TOP), real=None if self.real is None else result.real_accuracy(self.real, indices),
+            class_accuracy=result.class_accuracy(), tokens=result.tokens, images_per_second=result.images_per_second,
+            penalties=result.penalties)
+
+    def _learn(self, predictor: Predictor, runner: Runner) -> Result:
+        """Name classes by a head that learns from the class tokens of the training images."""
+        if self.train is None:
+            raise ValueError("expected training images")
+        ranked, answers, penalties = [], [], []
+        classes, device = len(self.train.classes), predictor.device
+        labels = torch.tensor(self.train.labels, device=device)
+        for one in seeded(predictor):
+            learned, asked = (ask(runner, one, images, class_tokens=True)
+                              for images in (self.train.images, self.samples))
+            tokens, queries = _class_tokens(learned, device), _class_tokens(asked, device)
+            if self.head.head == "knn":
+                scores = knn_scores(tokens, labels, queries, classes, self.head.neighbors, self.head.temperature)
+            else:
+                fitted = fit_linear(tokens, labels, classes)
+                scores = fitted(queries)
+                penalties.append(fitted.penalty)
+            ranked.append([tuple(best) for best in scores.topk(min(TOP, classes), dim=1).indices.tolist()])
+            answers.append(asked)
+        return Result(ranked, self.test.labels, classes, answers, penalties)
+
+    def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
+        headings = ["model", "tokenizer", "head", "top-1", "top-5", "ReaL", "by class", "tokens", "images/s"]
+        cells = [[row.model, row.tokenizer, row.head, str(row.top1), str(row.top5 or ""), str(row.real or ""),
+                  f"{row.class_accuracy:.4f}", f"{row.tokens:.1f}", f"{row.images_per_second:.1f}"] for row in rows]
+        return [Sheet(headings, cells, words=3)]
+
+
+def classify(runner: Runner, predictor: Predictor, test: LabelledFolder) -> Result:
+    """A model's own answers on every image, five times if its tokens are random."""
+    indices = check_classes(predictor, test)
+    answers = [ask(runner, one, test.images) for one in seeded(predictor)]
+    return Result([[answer.top for answer in run] for run in answers], [indices[label] for label in test.labels],
+                  predictor.model.config.num_classes, answers, [])
+
+
+def check_classes(predictor: Predictor, test: LabelledFolder) -> list[int]:
+    """The logit of each class of a folder.
+
+    Raises:
+        ImageError: the folder's classes are not the model's.
+    """
+    return class_indices(test, predictor.model.config.num_classes, predictor.model.config.class_names)
+
+
+def _class_tokens(answers: Sequence[Answer], device: torch.device) -> Tensor:
+    tokens: list[Any] = [answer.class_token for answer in answers]
+    return torch.stack(tokens).to(device)

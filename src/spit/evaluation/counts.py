@@ -1,18 +1,20 @@
 """The count law (App. B): how many superpixels at each level."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from PIL import Image
 from torch import Tensor
 
-from spit import __version__
 from spit.data.images import load_image
 from spit.evaluation.intervals import Score, mean
-from spit.evaluation.lines import Lines, case_of
-from spit.evaluation.sheets import Sheet
+from spit.evaluation.journal import Record
+from spit.evaluation.report import Sheet
+from spit.evaluation.runner import Case, Protocol, Runner
+from spit.evaluation.samples import Sample
 from spit.tokenizers import SuperpixelTokenizer
 
 PAPER = {  # Table "empirical_spsizes": means over the training images of ImageNet at levels 1 to 4
@@ -27,8 +29,8 @@ class Row:
     """One level at one size.
 
     Attributes:
-        regions: the mean over the images, with a normal 95 % interval.
-        paper: the paper's mean; None where it has none.
+        regions: mean over the images, with a normal 95 % interval.
+        paper: the paper's mean; None if it has none.
     """
 
     size: int
@@ -38,46 +40,71 @@ class Row:
 
     @property
     def change(self) -> float | None:
-        """How far from the paper's mean, as a share of it."""
+        """Relative difference from the paper's mean."""
         return None if self.paper is None else self.regions.value / self.paper - 1
 
 
-def evaluate(images: Sequence[Path], sizes: Sequence[int] = tuple(PAPER),
-             tokenizer: SuperpixelTokenizer = SuperpixelTokenizer(), batch: int = 16,  # noqa: B008
-             device: torch.device | str = "cpu", journal: Path | None = None,
-             progress: Callable[[str, int, int], None] = lambda *_: None) -> list[Row]:
-    """Count the regions of every level over the central squares of images.
+@dataclass(frozen=True)
+class CountCase(Case):
+    """The number of regions at every level, of squares of one size."""
+
+    tokenizer: SuperpixelTokenizer
+    size: int
+    device: torch.device
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.size}²"
+
+    def config(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer.config(), "size": self.size}
+
+    def measure(self, samples: Sequence[Sample], runner: Runner) -> Generator[list[Record]]:
+        for chunk, loaded in runner.read(samples, lambda sample: square(sample.image, self.size), self.device):
+            counts = self.tokenizer.hierarchy(torch.stack(loaded).to(self.device)).counts[1:].T.tolist()  # (B, T)
+            yield [{"key": sample.key, "image": sample.name, "size": self.size, "counts": levels}
+                   for sample, levels in zip(chunk, counts, strict=True)]
+
+
+class Counts(Protocol):
+    """The regions of every level over the central squares of images.
 
     Args:
         sizes: sides that the squares are resized to, bicubic.
-        journal: a file of counts to add to, and to take up where an earlier run was stopped.
-        progress: called with what is being done, images counted, and images in all.
-
-    Raises:
-        ImageError: an image is damaged.
     """
-    rows: list[Row] = []
-    done, total = 0, len(images) * len(sizes)
-    with Lines(journal) as lines:
-        for size in sizes:
-            case = case_of(tokenizer=tokenizer.config(), size=size, spit=__version__)
-            files = {str(path.resolve()): path for path in images}
-            missing = [name for name in files if name not in lines.records(case)]
-            done += len(files) - len(missing)
-            progress(f"{size}²", done, total)
-            for start in range(0, len(missing), batch):
-                names = missing[start : start + batch]
-                squares = torch.stack([square(files[name], size) for name in names]).to(device)
-                counts = tokenizer.hierarchy(squares).counts[1:].T.tolist()  # (B, T)
-                lines.add(case, [{"image": name, "size": size, "counts": levels}
-                                 for name, levels in zip(names, counts, strict=True)])
-                done += len(names)
-                progress(f"{size}²", done, total)
-            levels = zip(*(lines.records(case)[name]["counts"] for name in files), strict=True)
-            published = PAPER.get(size, ())
-            rows += [Row(size, level, mean(values), published[level - 1] if level <= len(published) else None)
+
+    title = "Regions at each level"
+    notes: ClassVar[str] = """\
+Means over the images' central squares with a normal 95 % interval. The paper's are over the training images of \
+ImageNet. With a final merge, or a bound on the count, there are levels after the last."""
+
+    def __init__(self, data: Path, samples: Sequence[Sample], sizes: Sequence[int] = tuple(PAPER),
+                 tokenizer: SuperpixelTokenizer = SuperpixelTokenizer(),  # noqa: B008
+                 device: torch.device | str = "cpu") -> None:
+        self.data, self.samples, self.tokenizer = data, samples, tokenizer
+        self.cases = [CountCase(tokenizer, size, torch.device(device)) for size in sorted(set(sizes))]
+
+    @property
+    def total(self) -> int:
+        return len(self.samples) * len(self.cases)
+
+    def about(self) -> dict[str, Any]:
+        return {"device": str(self.cases[0].device), "tokenizer": self.tokenizer.config()}
+
+    def rows(self, runner: Runner) -> list[Row]:
+        rows: list[Row] = []
+        for case in self.cases:
+            levels = zip(*(record["counts"] for record in runner.answers(case, self.samples)), strict=True)
+            published = PAPER.get(case.size, ())
+            rows += [Row(case.size, level, mean(values), published[level - 1] if level <= len(published) else None)
                      for level, values in enumerate(levels, start=1)]
-    return rows
+        return rows
+
+    def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
+        cells = [[f"{row.size}²", str(row.level), f"{row.regions.value:.1f} ({row.regions.low:.1f} to "
+                  f"{row.regions.high:.1f})", "" if row.paper is None else f"{row.paper:.1f}",
+                  "" if row.change is None else f"{row.change:+.1%}"] for row in rows]
+        return [Sheet(["size", "level", "regions", "paper", "change"], cells)]
 
 
 def square(path: Path, size: int) -> Tensor:
@@ -88,17 +115,3 @@ def square(path: Path, size: int) -> Tensor:
     cut = image[:, top : top + short, left : left + short]
     picture = Image.fromarray(cut.movedim(0, -1).numpy()).resize((size, size), Image.Resampling.BICUBIC)
     return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).view(size, size, 3).movedim(-1, 0)
-
-
-def sheet(rows: Sequence[Row], about: str) -> Sheet:
-    """The rows as a table, the paper's means beside ours."""
-    cells = [[f"{row.size}²", str(row.level), f"{row.regions.value:.1f} ({row.regions.low:.1f} to "
-              f"{row.regions.high:.1f})", "" if row.paper is None else f"{row.paper:.1f}",
-              "" if row.change is None else f"{row.change:+.1%}"] for row in rows]
-    return Sheet("Regions at each level", ["size", "level", "regions", "paper", "change"], cells, about, 1,
-                 NOTES)
-
-
-NOTES = """\
-Means over the images' central squares with a normal 95 % interval. The paper's are over the training images of \
-ImageNet. A final merge and a bound on the count, where asked for, are levels after the last."""

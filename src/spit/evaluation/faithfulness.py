@@ -4,24 +4,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from spit import __version__
-from spit.attribution import Method, occlude, rank_pixels
-from spit.data.folders import image_paths
-from spit.evaluation.answers import Progress, Setup, Subject, batches
-from spit.evaluation.faithfulness_ttest import TTest, paired_ttest
-from spit.evaluation.intervals import Score, mean
-from spit.evaluation.labelled import LabelledFolder, LabelledImage
-from spit.evaluation.lines import Lines, Record, case_of
-from spit.evaluation.sheets import Sheet
-from spit.model import SpitModel
+from spit.attribution import Method, MethodOptions, occlude, rank_pixels
+from spit.attribution.lime import check_lime
+from spit.evaluation.answers import SquareCase
+from spit.evaluation.intervals import Score, TTest, mean, paired_ttest
+from spit.evaluation.journal import Record
+from spit.evaluation.plots import new_figure, png_of, tidy
+from spit.evaluation.report import Sheet
+from spit.evaluation.runner import BATCHES, Protocol, Runner
+from spit.evaluation.samples import Sample
+from spit.options import option, same
+from spit.predictor import Prediction, Predictor
+from spit.tokens import plural
 
 QUANTILES = (0.01, 0.05, 0.2, 0.5)  # Q of App. D
 CURVE = (0.1, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)  # further shares, for smooth curves
 BASES = ("lime", "random")  # what methods are tested against
+OCCLUSION = "the image's mean colour"
+COLORS = {"flow": "#1b7837", "rollout": "#5aae61", "prototype": "#762a83", "lime": "#e08214", "relevance": "#4e79a7",
+          "random": "#8c8c8c"}
 PAPER = {  # Table 2, B16 models: comprehensiveness and sufficiency
     ("patch", "lime"): (0.244, 0.543), ("patch", "flow"): (0.160, 0.664), ("patch", "prototype"): (0.206, 0.710),
     ("voronoi", "lime"): (0.236, 0.591), ("voronoi", "flow"): (0.223, 0.685), ("voronoi", "prototype"): (0.209, 0.691),
@@ -31,13 +37,82 @@ PAPER = {  # Table 2, B16 models: comprehensiveness and sufficiency
 
 
 @dataclass(frozen=True)
+class Methods(MethodOptions):
+    """Which attributions are compared, and at how many shares of the pixels."""
+
+    method: tuple[str, ...] = same(MethodOptions, "method", ("flow", "rollout", "random"))
+    curves: bool = option(False, "Measure 11 shares of the pixels instead of 4")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "lime" in self.names:
+            check_lime()  # a missing package is reported before models are loaded
+
+    def cases(self, predictors: Sequence[Predictor]) -> "list[FaithfulnessCase]":
+        """Every model with every method."""
+        shares = tuple(sorted({*QUANTILES, *(CURVE if self.curves else ())}))
+        return [FaithfulnessCase(one, method, shares) for one in predictors for method in self.methods_for(one)]
+
+
+@dataclass(frozen=True)
+class FaithfulnessCase(SquareCase):
+    """A model with a method, and the shares of the pixels that are taken away."""
+
+    method: Method
+    shares: tuple[float, ...] = QUANTILES
+
+    timed: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.predictor.name}, {self.method.name}"
+
+    def config(self) -> dict[str, Any]:
+        return {**super().config(), "method": self.method.name, "options": self.method.config(), "shares": self.shares}
+
+    def run(self, batch: Tensor, runner: Runner) -> list[Record]:
+        """The probabilities of each image's predicted class, whole and occluded.
+
+        Occluded images are tokenized again, as the model would see them.
+
+        Shape:
+            batch ``(B, 3, H, W)`` uint8.
+        """
+        prediction = self.predictor(batch)
+        whole, classes = prediction.probabilities.max(1)
+        ranks = rank_pixels(_maps(prediction, self.method))
+        variants = [(1.0, False), *((share, keep) for keep in (False, True) for share in self.shares)]
+        size = runner.batch or BATCHES[batch.is_cuda]
+        found = torch.cat(list(self._probabilities(batch, ranks, classes, variants, size)))
+        rows = found.view(len(variants), len(batch)).T.double().tolist()  # (B, 1 + 2 · shares)
+        count = len(self.shares)
+        return [{"method": self.method.name, "class": label, "whole": _short(sure), "blank": _short(row[0]),
+                 "removed": [*map(_short, row[1 : 1 + count])], "kept": [*map(_short, row[1 + count :])]}
+                for label, sure, row in zip(classes.tolist(), whole.double().tolist(), rows, strict=True)]
+
+    @torch.no_grad()
+    def _probabilities(self, pixels: Tensor, ranks: Tensor, classes: Tensor, variants: Sequence[tuple[float, bool]],
+                       size: int) -> Iterator[Tensor]:
+        """The probability of its class for every image of every variant, variant by variant."""
+        together = max(1, size // len(pixels))  # a few images fill a batch with several variants
+        for start in range(0, len(variants), together):
+            chosen = variants[start : start + together]
+            occluded = torch.cat([occlude(pixels, ranks, share, keep) for share, keep in chosen])
+            logits = self.predictor.model(occluded)
+            yield logits.float().softmax(1).gather(1, classes.repeat(len(chosen))[:, None])[:, 0]
+
+    def records(self, found: list[Record], loaded: list[Tensor]) -> list[Record]:
+        return found
+
+
+@dataclass(frozen=True)
 class Faithfulness:
     """One method on one model, image by image.
 
     Attributes:
         shares: of the pixels, the most important ones, in rising order; Q are among them.
-        whole: the probability of the class that the model sees in each image.
-        blank: the same of nothing but the mean colour.
+        whole: probability of the predicted class of each image.
+        blank: the same with all pixels taken away.
         removed: for each image and share, without the most important pixels.
         kept: for each image and share, with nothing but them.
 
@@ -54,12 +129,20 @@ class Faithfulness:
     removed: Tensor
     kept: Tensor
 
+    @staticmethod
+    def of(case: FaithfulnessCase, records: Sequence[Record]) -> "Faithfulness":
+        """Gather the records of a case."""
+        columns = {name: torch.tensor([record[name] for record in records], dtype=torch.float64)
+                   for name in ("whole", "blank", "removed", "kept")}
+        return Faithfulness(case.predictor.name, case.predictor.model.config.tokenizer, case.method.name, case.shares,
+                            **columns)
+
     def comprehensiveness(self) -> list[float]:
-        """``1/|Q| Σ_q (Φ(x) − Φ(x ∖ x_{>q}))`` of each image; more is better."""
+        """``1/|Q| Σ_q (Φ(x) − Φ(x ∖ x_{>q}))`` of each image; higher is better."""
         return self._drop(self.removed)
 
     def sufficiency(self) -> list[float]:
-        """``1/|Q| Σ_q (Φ(x) − Φ(x ∖ x_{≤q}))`` of each image; less is better."""
+        """``1/|Q| Σ_q (Φ(x) − Φ(x ∖ x_{≤q}))`` of each image; lower is better."""
         return self._drop(self.kept)
 
     def deletion(self) -> tuple[list[float], list[float]]:
@@ -67,7 +150,7 @@ class Faithfulness:
         return [0.0, *self.shares, 1.0], _means(self.whole, self.removed, self.blank)
 
     def insertion(self) -> tuple[list[float], list[float]]:
-        """Shares shown from 0 to 1, and the mean probability that there is."""
+        """Shares shown from 0 to 1, and the mean probability."""
         return [0.0, *self.shares, 1.0], _means(self.blank, self.kept, self.whole)
 
     def _drop(self, probabilities: Tensor) -> list[float]:
@@ -82,9 +165,9 @@ class Row:
 
     Attributes:
         comprehensiveness, sufficiency: means over the images with 95 % intervals.
-        paper: the paper's two figures for a B16 model on such tokens; None where it has none.
-        tests: by "comprehensiveness > lime" and the like, whether this method is better on the same images.
-        deletion, insertion: the mean probability at each of ``shares``.
+        paper: the paper's two figures for a B16 model on such tokens; None if it has none.
+        tests: by "comprehensiveness > lime" and so on, whether this method is better on the same images.
+        deletion, insertion: mean probability at each of ``shares``.
     """
 
     model: str
@@ -100,92 +183,67 @@ class Row:
     insertion: list[float]
 
 
-def plain_folder(root: str | Path) -> LabelledFolder:
-    """All images of a folder, at any depth; no class is asked for, and none is told.
-
-    Raises:
-        ImageError: no such folder, or no images.
-    """
-    root = Path(root)
-    images = tuple(LabelledImage(path, path.relative_to(root).as_posix(), 0) for path in image_paths(root))
-    return LabelledFolder(root, ("",), images)
-
-
-def evaluate(setup: Setup, cases: Sequence[tuple[Subject, Method]], folder: LabelledFolder,
-             journal: Path | None = None, progress: Progress = lambda *_: None,
-             further: Sequence[float] = ()) -> list[Faithfulness]:
-    """Measure every case on every image's central square.
+class FaithfulnessProtocol(Protocol):
+    """Every model with every method on every image's central square.
 
     Args:
-        cases: models, each with a method.
-        journal: a file of answers to add to, and to take up where an earlier run was stopped.
-        further: shares beside Q, for smoother curves; each costs two forward passes an image.
+        cases: models, each with a method; :meth:`Methods.cases` makes them.
 
     Raises:
-        ImageError: an image cannot be read; what was measured before it is kept.
         ValueError: a model without classes.
     """
-    shares = tuple(sorted({*QUANTILES, *further}))
-    for subject, _ in cases:
-        if subject.model.config.num_classes == 0:
-            raise ValueError(f"{subject.name}: expected a model that knows classes, got one without a head")
-    total, done, answers = len(cases) * len(folder.images), 0, []
-    with Lines(journal) as lines:
-        for subject, method in cases:
-            case = case_of(model=subject.digest, config=subject.model.config.to_dict(), method=method.name,
-                           options=method.config(), data=str(folder.root.resolve()), size=setup.size, shares=shares,
-                           precision=setup.precision, device=setup.device.type, spit=__version__)
-            missing = [image for image in folder.images if image.name not in lines.records(case)]
-            done += len(folder.images) - len(missing)
-            doing = f"{subject.name}, {method.name}"
-            progress(doing, done, total)
-            for images, pixels in batches(missing, setup):
-                records = probe(subject.model, method, pixels.to(setup.device), shares, setup)
-                lines.add(case, [{"image": image.name, "model": subject.name, "method": method.name, **record}
-                                 for image, record in zip(images, records, strict=True)])
-                done += len(images)
-                progress(doing, done, total)
-            known = lines.records(case)
-            answers.append(_gather(subject, method, shares, [known[image.name] for image in folder.images]))
-    return answers
 
+    title = "Faithfulness of attributions"
+    plots = True
+    notes: ClassVar[str] = """\
+The drop in the probability of the predicted class, mean over Q = .01, .05, .2, .5 of the pixels: Comp without the \
+most important ones, Suff with nothing but them. What is taken away becomes the image's mean colour, and the image is \
+tokenized again. "±" is half the normal 95 % interval over the images. Tests are paired over images and one-sided: \
+Comp more, Suff less. "random" gives each token a random value. The paper's figures are of its B16 models."""
 
-def probe(model: SpitModel, method: Method, pixels: Tensor, shares: Sequence[float], setup: Setup) -> list[Record]:
-    """The probabilities of each image's predicted class, whole and occluded, in batches over images and shares.
+    def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[FaithfulnessCase]) -> None:
+        self.data, self.samples, self.cases = data, samples, cases
+        for case in cases:
+            if case.predictor.model.config.num_classes == 0:
+                raise ValueError(f"{case.predictor.name}: expected a model that knows classes, got one without a head")
 
-    Occluded images are tokenized anew, as the model would see them.
+    @property
+    def total(self) -> int:
+        return len(self.samples) * len(self.cases)
 
-    Shape:
-        pixels ``(B, 3, H, W)`` uint8.
-    """
-    with setup.autocast():
-        with torch.no_grad():
-            whole = model(pixels).float().softmax(1)
-        classes = whole.argmax(1)
-        ranks = rank_pixels(method(model, pixels, classes))
-        variants = [(1.0, False), *((share, keep) for keep in (False, True) for share in shares)]
-        found = torch.cat(list(_probabilities(model, pixels, ranks, classes, variants, setup.batch)))
-    found = found.view(len(variants), len(pixels)).T.double().cpu()  # (B, 1 + 2 · shares)
-    sure = whole.gather(1, classes[:, None])[:, 0].double().cpu()
-    removed, kept = found[:, 1 : 1 + len(shares)], found[:, 1 + len(shares) :]
-    return [{"class": label, "whole": _short(p), "blank": _short(row[0]), "removed": list(map(_short, gone)),
-             "kept": list(map(_short, left))} for label, p, row, gone, left in zip(
-                 classes.tolist(), sure.tolist(), found.tolist(), removed.tolist(), kept.tolist(), strict=True)]
+    def settings(self, runner: Runner) -> dict[str, Any]:
+        return {"size": self.cases[0].predictor.size, "precision": runner.precision, "occlusion": OCCLUSION}
 
+    def about(self) -> dict[str, Any]:
+        return {"device": str(self.cases[0].predictor.device), "quantiles": list(QUANTILES),
+                "options": [{"model": case.predictor.name, "method": case.method.name, **case.method.config()}
+                            for case in self.cases], "interval": "normal, 95 %"}
 
-@torch.no_grad()
-def _probabilities(model: SpitModel, pixels: Tensor, ranks: Tensor, classes: Tensor,
-                   variants: Sequence[tuple[float, bool]], batch: int) -> Iterator[Tensor]:
-    """The probability of its class for every image of every variant, variant by variant."""
-    together = max(1, batch // len(pixels))  # a few images fill a batch with several variants
-    for start in range(0, len(variants), together):
-        chosen = variants[start : start + together]
-        occluded = torch.cat([occlude(pixels, ranks, share, keep) for share, keep in chosen])
-        yield model(occluded).float().softmax(1).gather(1, classes.repeat(len(chosen))[:, None])[:, 0]
+    def rows(self, runner: Runner) -> list[Row]:
+        return summarize([Faithfulness.of(case, runner.answers(case, self.samples)) for case in self.cases])
+
+    def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
+        """Table 2: a row for each method, two columns for each model, then a row for each test."""
+        models, methods = [*dict.fromkeys(row.model for row in rows)], [*dict.fromkeys(row.method for row in rows)]
+        found = {(row.model, row.method): row for row in rows}
+        cells = [[method, *(text for model in models for text in _figures(found.get((model, method))))]
+                 for method in methods]
+        for base in BASES:
+            for method in methods:
+                if base in methods and method != base and not (base == "lime" and method == "random"):
+                    names = (f"comprehensiveness > {base}", f"sufficiency < {base}")
+                    cells.append([f"{method} against {base}", *(
+                        str((row.tests.get(name) if row is not None else None) or "")
+                        for row in (found.get((model, method)) for model in models) for name in names)])
+        headings = [f"{model} {metric}" for model in models for metric in ("Comp ↑", "Suff ↓")]
+        return [Sheet(["attribution", *headings], cells)]
+
+    def pictures(self, rows: Sequence[Row]) -> dict[str, bytes]:
+        return {"curves.png": draw_curves(rows, f"{plural(len(self.samples), 'image')} of {self.data.resolve().name}")}
 
 
 def summarize(results: Sequence[Faithfulness]) -> list[Row]:
-    """Means, intervals and tests; methods are tested against LIME and the control where they are there."""
+    """Means, intervals, and tests against LIME and the control if they are among the results."""
     rows = []
     for own in results:
         comprehensive, sufficient = own.comprehensiveness(), own.sufficiency()
@@ -200,23 +258,32 @@ def summarize(results: Sequence[Faithfulness]) -> list[Row]:
     return rows
 
 
-def sheet(rows: Sequence[Row], about: str) -> Sheet:
-    """Table 2: a row for each method, two columns for each model, then a row for each test."""
-    models, methods = ([*dict.fromkeys(names)] for names in zip(*((row.model, row.method) for row in rows),
-                                                               strict=True))
-    found = {(row.model, row.method): row for row in rows}
-    cells = []
-    for method in methods:
-        cells.append([method, *(text for model in models for text in _figures(found.get((model, method))))])
-    for base in BASES:
-        for method in methods:
-            if base in methods and method != base and not (base == "lime" and method == "random"):
-                names = (f"comprehensiveness > {base}", f"sufficiency < {base}")
-                cells.append([f"{method} against {base}", *(
-                    str((row.tests.get(name) if row is not None else None) or "")
-                    for row in (found.get((model, method)) for model in models) for name in names)])
-    headings = [f"{model} {metric}" for model in models for metric in ("Comp ↑", "Suff ↓")]
-    return Sheet("Faithfulness of attributions", ["attribution", *headings], cells, about, 1, NOTES)
+def draw_curves(rows: Sequence[Row], title: str) -> bytes:
+    """Deletion and insertion curves of each model, as a PNG."""
+    models = [*dict.fromkeys(row.model for row in rows)]
+    figure = new_figure(1 + 4.5 * len(models), 7.5, title)
+    panels = figure.subplots(2, len(models), sharex=True, sharey=True, squeeze=False)
+    words = (("deletion", "lower", "removed"), ("insertion", "higher", "shown"))
+    for column, model in enumerate(models):
+        for axes, (kind, better, done) in zip(panels[:, column], words, strict=True):
+            for row in rows:
+                if row.model == model:
+                    axes.plot(row.shares, getattr(row, kind), marker="o", markersize=3.5, label=row.method,
+                              color=COLORS.get(row.method), linestyle="--" if row.method == "random" else "-")
+            tidy(axes, f"{model}: {kind}, {better} is better")
+            axes.set_xlabel(f"share of the pixels {done}, most important first")
+    panels[0, 0].set_ylim(0, None)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("probability of the predicted class")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    return png_of(figure)
+
+
+def _maps(prediction: Prediction, method: Method) -> Tensor:
+    maps = prediction.explain(method)
+    if not isinstance(maps, Tensor):
+        raise ValueError("expected images of one size")
+    return maps
 
 
 def _figures(row: Row | None) -> tuple[str, str]:
@@ -229,22 +296,9 @@ def _figures(row: Row | None) -> tuple[str, str]:
     return texts[0], texts[1]
 
 
-def _gather(subject: Subject, method: Method, shares: tuple[float, ...], records: Sequence[Record]) -> Faithfulness:
-    columns = {name: torch.tensor([record[name] for record in records], dtype=torch.float64)
-               for name in ("whole", "blank", "removed", "kept")}
-    return Faithfulness(subject.name, subject.model.config.tokenizer, method.name, shares, **columns)
-
-
 def _means(first: Tensor, middle: Tensor, last: Tensor) -> list[float]:
     return [fmean(column) for column in torch.cat([first[:, None], middle, last[:, None]], dim=1).T.tolist()]
 
 
 def _short(probability: float) -> float:
     return round(probability, 7)
-
-
-NOTES = """\
-The drop in the probability of the predicted class, mean over Q = .01, .05, .2, .5 of the pixels: Comp without the \
-most important ones, Suff with nothing but them. What is taken away becomes the image's mean colour, and the image is \
-tokenized anew. "±" is half the normal 95 % interval over the images. Tests are paired over images and one-sided: \
-Comp more, Suff less. "random" gives each token a random value. The paper's figures are of its B16 models."""

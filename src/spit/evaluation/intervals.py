@@ -1,11 +1,14 @@
-"""What a share of right answers is worth: 95 % confidence intervals."""
+"""Figures with 95 % confidence intervals, and paired tests; scipy's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from statistics import fmean, stdev
+from statistics import NormalDist, fmean, stdev
+from typing import Any
 
-Z = 1.959963984540054  # 95 % of a normal distribution lie within ± this many deviations
+from spit.errors import MissingExtra
+
+Z = NormalDist().inv_cdf(0.975)  # 95 % of a normal distribution lie within ± this many deviations
 
 
 @dataclass(frozen=True)
@@ -13,10 +16,10 @@ class Score:
     """A figure with its interval.
 
     Attributes:
-        value: the mean over the images, and over the runs where there are several.
-        low, high: the 95 % interval that ``images`` images leave.
+        value: mean over the images, and over the runs if there are several.
+        low, high: the 95 % interval.
         images: how many were counted.
-        spread: the standard deviation of the figure over the runs; None where there was one.
+        spread: standard deviation over the runs; None for one run.
     """
 
     value: float
@@ -30,52 +33,48 @@ class Score:
         return f"{self.value:.4f}{spread} ({self.low:.4f} to {self.high:.4f})"
 
 
-def wilson(right: float, images: int) -> tuple[float, float]:
-    """The 95 % interval of a proportion (Wilson, 1927): right also where it is near 0 or 1.
+@dataclass(frozen=True)
+class TTest:
+    """Whether one figure exceeds another on the same images.
 
-    ``(p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n)`` with ``p = right / images``.
-
-    Args:
-        right: how many; a mean of several runs need not be whole.
-
-    Raises:
-        ValueError: no images, or more right than there are.
+    Attributes:
+        t: mean difference over its standard error.
+        freedom: images less one.
+        p: probability of such a t or a larger one if there is no difference.
     """
-    if images < 1 or not 0 <= right <= images:
-        raise ValueError(f"expected 0 ≤ right ≤ images and an image at least, got {right} of {images}")
-    share, square = right / images, Z * Z
-    middle = share + square / (2 * images)
-    half = Z * sqrt(share * (1 - share) / images + square / (4 * images * images))
-    scale = 1 + square / images
-    # At the ends the interval touches 0 or 1 exactly; rounding would leave 1e-18 of it.
-    low = 0.0 if right == 0 else (middle - half) / scale
-    high = 1.0 if right == images else (middle + half) / scale
-    return low, high
+
+    t: float
+    freedom: int
+    p: float
+
+    def __str__(self) -> str:
+        return f"t = {self.t:.2f}, p " + (f"= {self.p:.2g}" if self.p >= 1e-10 else "< 1e-10")
 
 
 def proportion(runs: Sequence[Sequence[float]]) -> Score:
     """The share of right answers, with Wilson's interval.
 
-    Several runs see the same images, so the interval is that of their mean on the images of one run: more
-    runs tell nothing about other images.
+    Several runs see the same images, so the interval is that of their mean on the images of one run, with the number
+    of right answers rounded to a whole one.
 
     Args:
         runs: for each run, 1 or 0 for each image.
     """
     shares = [fmean(run) for run in runs]
     images, value = len(runs[0]), fmean(shares)
-    return Score(value, *wilson(value * images, images), images, stdev(shares) if len(shares) > 1 else None)
+    interval = scipy_stats().binomtest(round(value * images), images).proportion_ci(0.95, method="wilson")
+    return Score(value, float(interval.low), float(interval.high), images, stdev(shares) if len(shares) > 1 else None)
 
 
 def mean(values: Sequence[float]) -> Score:
-    """A mean with its normal interval, ``± z s/√n``; no width where there is but one value."""
+    """A mean with its normal interval, ``± z s/√n``; of one value the interval has no width."""
     value = fmean(values)
     half = Z * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
     return Score(value, value - half, value + half, len(values))
 
 
 def share(values: Sequence[float]) -> Score:
-    """As :func:`mean`, of values from 0 to 1, which the interval does not leave."""
+    """:func:`mean` of values from 0 to 1, with the interval clipped to them."""
     score = mean(values)
     return replace(score, low=max(score.low, 0.0), high=min(score.high, 1.0))
 
@@ -83,8 +82,31 @@ def share(values: Sequence[float]) -> Score:
 def difference(runs: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> Score:
     """How much better one answers than the other on the same images, with a normal interval of the pairs.
 
-    Pairing takes out what makes an image hard for both, so that the interval is narrower than two of
-    :func:`proportion`'s suggest.
+    Pairing removes what makes an image hard for both: the interval is narrower than two of :func:`proportion`.
     """
     return mean([fmean(ours) - fmean(theirs)
                  for ours, theirs in zip(zip(*runs, strict=True), zip(*base, strict=True), strict=True)])
+
+
+def paired_ttest(values: Sequence[float], base: Sequence[float]) -> TTest | None:
+    """Test ``values > base``, pair by pair (Table 2's footnote).
+
+    None if there is nothing to test: fewer than two pairs, or differences that are all equal.
+    """
+    if len({ours - theirs for ours, theirs in zip(values, base, strict=True)}) < 2:
+        return None
+    found = scipy_stats().ttest_rel(values, base, alternative="greater")
+    return TTest(float(found.statistic), int(found.df), float(found.pvalue))
+
+
+def scipy_stats() -> Any:
+    """The module ``scipy.stats``.
+
+    Raises:
+        MissingExtra: scipy is not installed.
+    """
+    try:
+        from scipy import stats
+    except ImportError as error:
+        raise MissingExtra("scipy", "evaluate", "an interval or a test") from error
+    return stats

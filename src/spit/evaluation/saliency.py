@@ -1,65 +1,86 @@
 """Unsupervised saliency: TokenCut on tokens against human masks (§3.2, Table 3, App. E)."""
 
 import base64
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from spit import __version__
-from spit.evaluation.answers import THREADS, Subject
+from spit.drawing import encode_png
 from spit.evaluation.intervals import Score, share
-from spit.evaluation.lines import Lines, Record, case_of
-from spit.evaluation.saliency_data import Sample, Truth
-from spit.evaluation.saliency_metrics import (
-    BETA2,
-    PAPER_BETA2,
-    THRESHOLDS,
-    best_threshold,
-    f_measure,
-    score,
-)
-from spit.evaluation.sheets import Sheet
-from spit.segmentation.cut import Cut
-from spit.segmentation.saliency import segment_with
+from spit.evaluation.journal import Record
+from spit.evaluation.report import Sheet
+from spit.evaluation.runner import ModelCase, Protocol, Runner
+from spit.evaluation.saliency_data import Truth, read_pair
+from spit.evaluation.saliency_metrics import BETA2, PAPER_BETA2, THRESHOLDS, best_threshold, f_measure, score
+from spit.evaluation.saliency_page import draw_page
+from spit.evaluation.samples import Sample
+from spit.predictor import Predictor
+from spit.segmentation import Cut, Segmentation, segment_prediction
 
-Progress = Callable[[str, int, int], None]
-TOKENCUT = (Cut(tau=0.2, features="keys", foreground="largest"), Cut(tau=0.2, features="tokens", foreground="largest"))
-"""The baseline: TokenCut's own τ and rule, on keys as it does and on final features as App. E does."""
+TOKENCUT = (Cut(tau=0.2, cut_on="keys", foreground="largest"), Cut(tau=0.2, cut_on="tokens", foreground="largest"))
+"""The baseline: TokenCut's own τ and rule, on keys as in its code and on final tokens as in App. E."""
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A model with a way to cut its tokens."""
+class SaliencyCase(ModelCase):
+    """A model with a way to cut its tokens.
 
-    subject: Subject
-    cut: Cut
+    Attributes:
+        shorter: shorter side that the model sees; None for the image's own.
+    """
+
+    cut: Cut = field(default_factory=Cut)
+    shorter: int | None = None
+
+    by_size: ClassVar[bool] = True  # images of one size are tokenized together
+    batches: ClassVar[tuple[int, int]] = (1, 32)
+
+    def __post_init__(self) -> None:
+        self.cut.layer_of(self.predictor.model.config.depth)  # an unknown layer is refused before the work
 
     @property
-    def name(self) -> str:
-        return self.subject.name
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.predictor.name}, {self.cut.cut_on}"
 
-    def __str__(self) -> str:
-        return f"{self.name}, {self.cut.features}"
+    def config(self) -> dict[str, Any]:
+        return {**super().config(), "cut": asdict(self.cut), "size": self.shorter}
+
+    def read(self, sample: Sample) -> tuple[Tensor, Truth]:
+        return read_pair(sample)
+
+    def prepare(self, loaded: list[tuple[Tensor, Truth]]) -> list[Tensor]:
+        return [image.to(self.predictor.device) for image, _ in loaded]
+
+    def run(self, batch: list[Tensor], runner: Runner | None = None) -> Segmentation:
+        return segment_prediction(self.predictor(batch, crop=False, size=self.shorter), self.cut)
+
+    def records(self, found: Segmentation, loaded: list[tuple[Tensor, Truth]]) -> list[Record]:
+        records: list[Record] = []
+        for index, ((_, truth), tokens) in enumerate(zip(loaded, found.partition.counts.tolist(), strict=True)):
+            scores = score(found.saliency[index].cpu().numpy(), found.mask[index].cpu().numpy(), truth)
+            curves = np.stack([scores.positives, scores.hits]).astype("<i4")
+            records.append({
+                "iou": round(scores.iou, 6), "accuracy": round(scores.accuracy, 6),
+                "f": round(float(scores.f_measure().max()), 6), "foreground": scores.foreground, "tokens": tokens,
+                "positives_and_hits": base64.b64encode(curves.tobytes()).decode()})
+        return records
 
 
 @dataclass(frozen=True)
 class Row:
-    """One contender's figures.
+    """One case's figures.
 
     Attributes:
+        cut: options of the cut, and the size that the model saw.
         images: how many were counted; ``empty`` more have a mask without any foreground and are in no figure.
         max_f: F at the best threshold of all images together, β² = 0.3; ``threshold`` is that one.
         max_f_paper: the same with β = 1/3, at its own best threshold.
-        seconds: the median of an image's share of its batch, reading left out.
+        seconds: median of an image's share of its batch, without reading.
         scores: IoU of every counted image by its name.
     """
 
@@ -78,136 +99,82 @@ class Row:
     scores: dict[str, float] = field(repr=False)
 
 
-def evaluate(contenders: Sequence[Contender], samples: Sequence[Sample], journal: Path | None = None,
-             batch: int = 1, progress: Progress = lambda *_: None) -> list[Row]:
-    """Every contender over all images.
+class Saliency(Protocol):
+    """Every case over all images.
 
-    F is computed at 255 thresholds for each image, averaged over the images, and then the maximum taken; IoU
-    and accuracy are those of the mask, the soft map above 0.5, averaged over the images.
+    F is computed at 255 thresholds for each image, averaged over the images, and then the maximum is taken. IoU and
+    accuracy are those of the mask, the soft map above 0.5, averaged over the images.
 
     Args:
-        journal: a file of JSON lines to add to, and to take up where an earlier run was stopped.
-        batch: images at once; on a CPU they are worked on one by one all the same.
-        progress: called with what is being done, images done, and images in all.
-
-    Raises:
-        ImageError: an image or a mask cannot be read; what was done before it is kept.
-        ValueError: no image has any foreground.
+        data, samples: see :func:`spit.evaluation.saliency_data.find_samples`.
+        cases: models, each with a cut.
     """
-    rows, done = [], 0
-    with Lines(journal) as lines:
-        for contender in contenders:
-            case = _case(contender, samples)
-            missing = [sample for sample in samples if sample.name not in lines.records(case)]
-            if batch > 1:
-                missing.sort(key=Sample.size)  # images of one size are cut into tokens together
-            done += len(samples) - len(missing)
-            progress(str(contender), done, len(samples) * len(contenders))
-            for number, (chunk, loaded) in enumerate(_batches(missing, batch)):
-                if number == 0:  # the first call compiles kernels: it is not what an image takes
-                    _records(contender, chunk[:1], loaded[:1])
-                lines.add(case, _records(contender, chunk, loaded))
-                done += len(chunk)
-                progress(str(contender), done, len(samples) * len(contenders))
-            records = lines.records(case)
-            rows.append(_row(contender, {sample.name: records[sample.name] for sample in samples}))
-    return rows
+
+    title = "Unsupervised saliency"
+    notes: ClassVar[str] = """\
+TokenCut, no post-processing. Max F: F at 255 thresholds for each image, averaged over the images, then the maximum; \
+IoU and accuracy of the mask at 0.5, averaged over the images; 95 % normal intervals over the images. Masks without \
+any foreground are left out. Milliseconds are the median, without reading."""
+
+    def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[SaliencyCase]) -> None:
+        self.data, self.samples, self.cases = data, samples, cases
+
+    @property
+    def total(self) -> int:
+        return len(self.samples) * len(self.cases)
+
+    def about(self) -> dict[str, Any]:
+        return {"device": str(self.cases[0].predictor.device)}
+
+    def rows(self, runner: Runner) -> list[Row]:
+        return [_row(case, self.samples, runner.answers(case, self.samples)) for case in self.cases]
+
+    def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
+        headings = ["model", "tokenizer", "cut on", "how", "max F (β² = 0.3)", "β = 1/3", "IoU", "accuracy", "tokens",
+                    "ms/image"]
+        cells = [[row.model, row.tokenizer, *_words(row.cut), str(row.max_f), f"{row.max_f_paper.value:.4f}",
+                  str(row.iou), str(row.accuracy), f"{row.tokens:.0f}", f"{1000 * row.seconds:.0f}"] for row in rows]
+        return [Sheet(headings, cells, words=4)]
+
+    def pictures(self, rows: Sequence[Row]) -> dict[str, bytes]:
+        """A page of the best, median and worst masks for each row."""
+        return {f"page_{number}_{Path(row.model).name.split(' ')[0]}_{row.cut['cut_on']}.png": encode_png(
+                    draw_page(case.name, case.run, row.scores, self.samples))
+                for number, (case, row) in enumerate(zip(self.cases, rows, strict=True), start=1)}
 
 
-def _case(contender: Contender, samples: Sequence[Sample]) -> str:
-    subject = contender.subject
-    root = samples[0].image.resolve().as_posix().removesuffix(samples[0].name + samples[0].image.suffix)
-    return case_of(model=subject.digest, config=subject.model.config.to_dict(), cut=asdict(contender.cut),
-                   data=root, masks=samples[0].mask.resolve().parent.as_posix(),
-                   device=subject.model.embedder.class_token.device.type, spit=__version__)
+def baseline_cases(predictor: Predictor, size: int | None) -> list[SaliencyCase]:
+    """A model on square patches under TokenCut's own settings; a ViT in timm's names keeps its own patches."""
+    square = predictor if predictor.model.config.tokenizer == "patch" else predictor.with_tokenizer("patch")
+    named = Predictor(square.model, f"{predictor.name} (baseline)")
+    return [SaliencyCase(named, cut, size) for cut in TOKENCUT]
 
 
-def _batches(samples: Sequence[Sample],
-             batch: int) -> Iterator[tuple[Sequence[Sample], list[tuple[Tensor, Truth]]]]:
-    """Samples with what is in their files, the next two batches read ahead."""
-    waiting: deque[tuple[Sequence[Sample], list[Future[tuple[Tensor, Truth]]]]] = deque()
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            for start in range(0, len(samples), batch):
-                chunk = samples[start : start + batch]
-                waiting.append((chunk, [pool.submit(sample.read) for sample in chunk]))
-                if len(waiting) > 2:
-                    chunk, files = waiting.popleft()
-                    yield chunk, [file.result() for file in files]
-            for chunk, files in waiting:
-                yield chunk, [file.result() for file in files]
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _records(contender: Contender, samples: Sequence[Sample],
-             loaded: Sequence[tuple[Tensor, Truth]]) -> list[Record]:
-    model = contender.subject.model
-    device = model.embedder.class_token.device
-    images = [image.to(device) for image, _ in loaded]
-    _wait(device)
-    start = time.perf_counter()
-    found = segment_with(model, images, contender.cut)
-    _wait(device)
-    seconds = (time.perf_counter() - start) / len(images)
-    counts = found.partition.counts.tolist()
-    records: list[Record] = []
-    for index, (sample, (_, truth)) in enumerate(zip(samples, loaded, strict=True)):
-        scores = score(found.saliency[index].cpu().numpy(), found.mask[index].cpu().numpy(), truth)
-        curves = np.stack([scores.positives, scores.hits]).astype("<i4")
-        records.append({
-            "image": sample.name, "model": contender.name, "iou": round(scores.iou, 6),
-            "accuracy": round(scores.accuracy, 6), "f": round(float(scores.f_measure().max()), 6),
-            "foreground": scores.foreground, "tokens": counts[index], "seconds": round(seconds, 6),
-            "positives_and_hits": base64.b64encode(curves.tobytes()).decode()})
-    return records
-
-
-def _row(contender: Contender, records: dict[str, Record]) -> Row:
-    counted = {name: record for name, record in records.items() if record["foreground"]}
+def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record]) -> Row:
+    counted = [(sample.name, record) for sample, record in zip(samples, records, strict=True) if record["foreground"]]
     if not counted:
         raise ValueError(f"expected masks with some foreground, got {len(records)} without any")
+    values = [record for _, record in counted]
     curves: dict[float, list[Any]] = {BETA2: [], PAPER_BETA2: []}
-    for record in counted.values():
+    for record in values:
         stored = np.frombuffer(base64.b64decode(record["positives_and_hits"]), "<i4").reshape(2, THRESHOLDS)
         positives, hits = stored.astype(np.int64)
         for beta2, measured in curves.items():
             measured.append(f_measure(positives, hits, record["foreground"], beta2))
     best = {beta2: best_threshold(measured) for beta2, measured in curves.items()}
     f = {beta2: share([float(curve[best[beta2]]) for curve in measured]) for beta2, measured in curves.items()}
-    values = list(counted.values())
     return Row(
-        model=contender.name, tokenizer=contender.subject.model.config.tokenizer, cut=asdict(contender.cut),
-        images=len(counted), empty=len(records) - len(counted), max_f=f[BETA2],
-        threshold=best[BETA2] / (THRESHOLDS - 1), max_f_paper=f[PAPER_BETA2],
+        model=case.predictor.name, tokenizer=case.predictor.model.config.tokenizer,
+        cut={**asdict(case.cut), "size": case.shorter}, images=len(counted), empty=len(records) - len(counted),
+        max_f=f[BETA2], threshold=best[BETA2] / (THRESHOLDS - 1), max_f_paper=f[PAPER_BETA2],
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         tokens=fmean(record["tokens"] for record in values), seconds=median(record["seconds"] for record in values),
-        scores={name: record["iou"] for name, record in counted.items()})
+        scores={name: record["iou"] for name, record in counted})
 
 
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def sheet(rows: Sequence[Row], about: str) -> Sheet:
-    """The rows as a table."""
-    cells = []
-    for row in rows:
-        cut = row.cut
-        threshold = "own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}"
-        how = f"{threshold}, {cut['foreground']}" + (f", {cut['size']} px" if cut["size"] else "") + (
-            f", {cut['scales']} scales" if cut["scales"] > 1 else "") + (
-            f", {cut['refine']}" if cut["refine"] else "")
-        layer = "" if cut["layer"] == -1 else f" of layer {cut['layer']}"
-        cells.append([row.model, row.tokenizer, cut["features"] + layer, how, str(row.max_f),
-                      f"{row.max_f_paper.value:.4f}", str(row.iou), str(row.accuracy), f"{row.tokens:.0f}",
-                      f"{1000 * row.seconds:.0f}"])
-    return Sheet("Unsupervised saliency", ["model", "tokenizer", "cut on", "how", "max F (β² = 0.3)", "β = 1/3", "IoU",
-                                           "accuracy", "tokens", "ms/image"], cells, about, 4, NOTES)
-
-
-NOTES = """\
-TokenCut, no post-processing unless named. Max F: F at 255 thresholds for each image, averaged over the images, then \
-the maximum; IoU and accuracy of the mask at 0.5, averaged over the images; 95 % normal intervals over the images. \
-Masks without any foreground are left out. Milliseconds are the median, reading left out."""
+def _words(cut: dict[str, Any]) -> tuple[str, str]:
+    """What was cut, and how."""
+    how = ["own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}", cut["foreground"]]
+    how += [f"{cut['size']} px"] if cut["size"] else []
+    how += [f"{cut['scales']} scales"] if cut["scales"] > 1 else []
+    return cut["cut_on"] + ("" if cut["layer"] == -1 else f" of layer {cut['layer']}"), ", ".join(how)

@@ -1,19 +1,18 @@
-"""Images with masks of what is salient in them: ECSSD, DUTS, DUT-OMRON, Oxford Pets, or any two folders.
+"""Images with masks of their salient objects: ECSSD, DUTS, DUT-OMRON, Oxford Pets, or any two folders.
 
 ::
 
     images/…/cat.jpg                 any format that spit.load_image reads, at any depth
-    ground_truth_mask/…/cat.png      a mask of the same name; see LAYOUTS for the folders that are looked for
+    ground_truth_mask/…/cat.png      a mask of the same name; LAYOUTS has the known folders
 
-A mask is read by its grey values, of a colour the brightest channel:
+A mask is read by its grey values; of a colour the brightest channel counts:
 
-- 0 and 1 alone: 1 is the foreground;
-- 1, 2 and 3 alone, with a 2: a trimap, 1 the foreground, 2 the background, 3 counted nowhere (Oxford Pets);
-- anything that reaches beyond 127: above 127 is the foreground (JPEG masks, and soft edges);
-- else the mask is refused: no rule tells what 0, 1 and 2 mean.
+- only 0 and 1: 1 is the foreground;
+- only 1, 2 and 3, with a 2: a trimap, 1 the foreground, 2 the background, 3 not counted (Oxford Pets);
+- values beyond 127: above 127 is the foreground (JPEG masks, and soft edges);
+- anything else is refused, since the meaning of 0, 1 and 2 is not known.
 
-Another size than the image's is brought to it by the nearest pixel where the aspect agrees to 2 %, and refused
-elsewhere.
+A mask of another size is resized by the nearest pixel if its aspect agrees to 2 %, and refused otherwise.
 """
 
 from dataclasses import dataclass
@@ -21,12 +20,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
 from spit.data.folders import image_paths
 from spit.data.images import load_image
 from spit.errors import ImageError
+from spit.evaluation.samples import Sample
+from spit.options import Options, option
 
 LAYOUTS = (  # images, masks
     ("images", "ground_truth_mask"),  # ECSSD
@@ -46,7 +46,7 @@ class Truth:
     """What people marked.
 
     Shape:
-        foreground and counted ``(H, W)`` bool; pixels that are not counted are in no figure.
+        foreground and counted ``(H, W)`` bool; figures are over counted pixels only.
     """
 
     foreground: NDArray[np.bool_]
@@ -54,52 +54,45 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """An image file and its mask file; the name is the path below the images, without a suffix."""
+class MaskFolders(Options):
+    """Where images and masks are, and which of them to take."""
 
-    name: str
-    image: Path
-    mask: Path
-
-    def size(self) -> tuple[int, int]:
-        """Width and height as the file's head has them; 0 where it has none, of which :meth:`read` will tell."""
-        try:
-            with Image.open(self.image) as image:
-                return image.size
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            return 0, 0
-
-    def read(self) -> tuple[Tensor, Truth]:
-        """The image, ``(3, H, W)`` uint8, and its truth at the same size.
-
-        Raises:
-            ImageError: a file is damaged, or the mask is none of what this module describes.
-        """
-        image = load_image(self.image)
-        return image, read_mask(self.mask, (image.shape[1], image.shape[2]))
+    image_folder: str | None = option(None, "Folder of images below --data, with --mask-folder (default: that of a "
+                                            "known layout)", metavar="NAME")
+    mask_folder: str | None = option(None, "Folder of masks below --data, with --image-folder", metavar="NAME")
+    first: int | None = option(None, "Only the first so many images, to tune on", least=1)
 
 
-def find_samples(data: Path, images: str | None = None, masks: str | None = None) -> list[Sample]:
-    """The images of a folder in order, each with its mask.
-
-    Args:
-        images, masks: folders below ``data``; those of the first of ``LAYOUTS`` that is there unless told.
+def find_samples(data: Path, options: MaskFolders = MaskFolders()) -> list[Sample]:  # noqa: B008
+    """The images of a folder in order, each with its mask; the name is the path below the images, without a suffix.
 
     Raises:
         ImageError: no such folders, no images, or an image without a mask.
+        ValueError: one of the two folders without the other.
     """
+    images, masks = options.image_folder, options.mask_folder
     if (images is None) != (masks is None):
-        raise ValueError("--images and --masks go together: both folders, or neither")
+        raise ValueError("--image-folder and --mask-folder go together: give both, or neither")
     if images is None or masks is None:
         images, masks = _layout(data)
     found = {path.relative_to(data / masks).with_suffix("").as_posix(): path for path in image_paths(data / masks)}
     samples = []
-    for path in image_paths(data / images):
+    for path in image_paths(data / images)[: options.first]:
         name = path.relative_to(data / images).with_suffix("").as_posix()
         if name not in found:
             raise ImageError(f"{path}: expected its mask below {data / masks}, of the same name, found none")
-        samples.append(Sample(name, path, found[name]))
+        samples.append(Sample(name, path, (found[name],)))
     return samples
+
+
+def read_pair(sample: Sample) -> tuple[Tensor, Truth]:
+    """The image, ``(3, H, W)`` uint8, and its truth at the same size.
+
+    Raises:
+        ImageError: a file is damaged, or the mask is none of what this module describes.
+    """
+    image = load_image(sample.image)
+    return image, read_mask(sample.truths[0], (image.shape[1], image.shape[2]))
 
 
 def read_mask(path: Path, size: tuple[int, int]) -> Truth:
@@ -136,5 +129,5 @@ def _layout(data: Path) -> tuple[str, str]:
         if (data / images).is_dir() and (data / masks).is_dir():
             return images, masks
     pairs = "; ".join(f"{images}/ and {masks}/" for images, masks in LAYOUTS)
-    raise ImageError(f"{data}: expected one of these pairs of folders in it: {pairs}; name others with --images and "
-                     "--masks")
+    raise ImageError(f"{data}: expected one of these pairs of folders in it: {pairs}; name others with "
+                     "--image-folder and --mask-folder")

@@ -1,6 +1,6 @@
-"""A page of the best, the middle and the worst masks, in the paper's three colours (Fig. "salient segmentation")."""
+"""A page of the best, the median and the worst masks, in the paper's three colours (Fig. "salient segmentation")."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,9 @@ from torch import Tensor
 
 from spit.drawing.panel import Tile, draw_panel
 from spit.drawing.pictures import as_picture
-from spit.evaluation.saliency import Contender, Row
-from spit.evaluation.saliency_data import Sample, Truth
-from spit.segmentation.saliency import segment_with
+from spit.evaluation.saliency_data import Truth, read_pair
+from spit.evaluation.samples import Sample
+from spit.segmentation import Segmentation
 from spit.tokens import plural
 
 TRUE_POSITIVE = (255, 255, 191)  # yellow
@@ -21,23 +21,34 @@ STRENGTH = 0.7
 ACROSS = 4
 
 
-def draw_page(contender: Contender, row: Row, samples: Sequence[Sample], across: int = ACROSS) -> Image.Image:
-    """The images of the highest, the middle and the lowest IoU, a row each, with what was found in them."""
+def draw_page(name: str, segment: Callable[[list[Tensor]], Segmentation], scores: Mapping[str, float],
+              samples: Sequence[Sample], across: int = ACROSS) -> Image.Image:
+    """The images of the highest, the median and the lowest IoU, a row each, with what was found in them.
+
+    Args:
+        name: of the model and its cut.
+        segment: finds the masks.
+        scores: IoU by the sample's name.
+    """
     known = {sample.name: sample for sample in samples}
-    rows = [[_tile(contender, known[name], iou) for name, iou in chosen]
-            for chosen in choose(row.scores, across).values()]
-    title = f"{contender}: best, median and worst of {plural(row.images, 'image')} by IoU"
-    return draw_panel(rows, title, "yellow: found; orange: found, but not marked; blue: marked, but not found")
+    rows = []
+    for chosen in choose(scores, across):
+        pairs = [read_pair(known[own]) for own, _ in chosen]
+        masks = [segment([image]).mask[0].cpu().numpy() for image, _ in pairs]
+        rows.append([Tile(draw_errors(image, mask, truth), own, f"IoU {iou:.3f}")
+                     for (image, truth), mask, (own, iou) in zip(pairs, masks, chosen, strict=True)])
+    return draw_panel(rows, f"{name}: best, median and worst of {plural(len(scores), 'image')} by IoU",
+                      "yellow: found; orange: found, but not marked; blue: marked, but not found")
 
 
-def choose(scores: Mapping[str, float], across: int = ACROSS) -> dict[str, list[tuple[str, float]]]:
-    """The best, the middle and the worst names with their scores, the better first; a small set gives fewer."""
+def choose(scores: Mapping[str, float], across: int = ACROSS) -> list[list[tuple[str, float]]]:
+    """The best, the median and the worst names with their scores, the better first; one list for less than three."""
     ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     if len(ranked) < 3:
-        return {"best": ranked}
+        return [ranked]
     across = min(across, len(ranked) // 3)
     middle = (len(ranked) - across) // 2
-    return {"best": ranked[:across], "median": ranked[middle : middle + across], "worst": ranked[-across:]}
+    return [ranked[:across], ranked[middle : middle + across], ranked[-across:]]
 
 
 def draw_errors(image: Tensor, mask: NDArray[np.bool_], truth: Truth) -> Image.Image:
@@ -53,10 +64,3 @@ def draw_errors(image: Tensor, mask: NDArray[np.bool_], truth: Truth) -> Image.I
         chosen = pixels & truth.counted
         grey[chosen] = (1 - STRENGTH) * grey[chosen] + STRENGTH * np.array(color)
     return Image.fromarray(np.rint(grey).astype(np.uint8))
-
-
-def _tile(contender: Contender, sample: Sample, iou: float) -> Tile:
-    image, truth = sample.read()
-    model = contender.subject.model
-    found = segment_with(model, image.to(model.embedder.class_token.device), contender.cut)
-    return Tile(draw_errors(image, found.mask[0].cpu().numpy(), truth), sample.name, f"IoU {iou:.3f}")

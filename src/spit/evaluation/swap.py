@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from spit.evaluation.answers import RUNS, Examiner, Subject
-from spit.evaluation.classification import Head, examine
+from spit.evaluation.answers import SEEDS
+from spit.evaluation.classification import SquareProtocol, check_classes, classify
 from spit.evaluation.intervals import Score, difference, proportion
-from spit.evaluation.labelled import LabelledFolder, class_indices
-from spit.evaluation.sheets import Sheet
+from spit.evaluation.labelled import LabelledFolder
+from spit.evaluation.report import Sheet
+from spit.evaluation.runner import Runner
+from spit.predictor import Predictor
 
 TOKENIZERS = ("patch", "voronoi", "superpixel")
 PAPER = {  # Table 4, B16: the change of accuracy on ViT, RViT and SPiT tokens, by own tokenizer and gradients
@@ -21,14 +24,14 @@ PAPER = {  # Table 4, B16: the change of accuracy on ViT, RViT and SPiT tokens, 
 
 
 @dataclass(frozen=True)
-class Cell:
+class Row:
     """One model on one kind of tokens.
 
     Attributes:
         own: whether the model was trained on such tokens.
-        top1: its accuracy.
+        top1: accuracy.
         change: against its own tokens, image by image; None for its own.
-        paper: the change of the paper's B16 model of this kind; None where it has none.
+        paper: the change of the paper's B16 model of this kind; None if it has none.
     """
 
     model: str
@@ -42,49 +45,53 @@ class Cell:
     images_per_second: float
 
 
-def evaluate(examiner: Examiner, subjects: Sequence[Subject], test: LabelledFolder) -> list[Cell]:
+class Swap(SquareProtocol):
     """Every model on square patches, Voronoi cells (five runs) and superpixels.
 
-    The model's own tokenizer keeps its options; the others have their defaults, about one token for every 256
-    pixels. A model on a tokenizer of another kind has no tokens of its own here, and its change is against patches.
+    The model's own tokenizer keeps its options; the others have their defaults, about one token for every 256 pixels.
+    For a model on a tokenizer of another kind the change is against patches.
 
     Raises:
-        ImageError: the folder's classes are not the model's, or an image is damaged.
+        ImageError: the folder's classes are not the model's.
     """
-    for subject in subjects:
-        class_indices(test, subject.model.config.num_classes, subject.model.config.class_names)
-        examiner.expect(len(test.images) * (len(TOKENIZERS) - 1 + RUNS))
-    return [cell for subject in subjects for cell in _row(examiner, subject, test)]
 
-
-def _row(examiner: Examiner, subject: Subject, test: LabelledFolder) -> list[Cell]:
-    config = subject.model.config
-    results = {name: examine(examiner, subject.with_tokenizer(name), test, Head()) for name in TOKENIZERS}
-    own = config.tokenizer if config.tokenizer in TOKENIZERS else TOKENIZERS[0]
-    base = results[own].right()
-    paper = PAPER.get((config.tokenizer, config.gradients), (None,) * len(TOKENIZERS))
-    return [Cell(model=subject.name, gradients=config.gradients, tokenizer=name, own=name == config.tokenizer,
-                 top1=proportion(result.right()), change=None if name == own else difference(result.right(), base),
-                 paper=published, tokens=result.tokens, images_per_second=result.images_per_second)
-            for (name, result), published in zip(results.items(), paper, strict=True)]
-
-
-def sheet(cells: Sequence[Cell], about: str) -> Sheet:
-    """One row for each model, as in the paper."""
-    rows: dict[str, list[str]] = {}
-    for cell in cells:
-        row = rows.setdefault(cell.model, [cell.model, "yes" if cell.gradients else "no"])
-        spread = "" if cell.top1.spread is None else f" ± {cell.top1.spread:.4f}"
-        change = "own" if cell.own else ""
-        if cell.change is not None:
-            half = (cell.change.high - cell.change.low) / 2
-            change = f"{cell.change.value:+.3f} ∓ {half:.3f}"
-            change += "" if cell.paper is None else f"; paper {cell.paper:+.3f}"
-        row.append(f"{cell.top1.value:.4f}{spread} ({change})")
-    return Sheet("Tokenizers swapped", ["model", "gradients", *TOKENIZERS], list(rows.values()), about, 2, NOTES)
-
-
-NOTES = """\
+    title = "Tokenizers swapped"
+    notes: ClassVar[str] = """\
 Top-1 accuracy; "±" is the standard deviation over five runs with other Voronoi cells. In brackets the change against \
 the model's own tokens, with half its 95 % interval (normal, paired image by image), and the paper's change (Table 4, \
-B16 models at their full training) beside it."""
+B16 models at their full training)."""
+
+    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder) -> None:
+        super().__init__(predictors, test)
+        for one in predictors:
+            check_classes(one, test)
+
+    @property
+    def total(self) -> int:
+        return len(self.predictors) * len(self.samples) * (len(TOKENIZERS) - 1 + SEEDS)
+
+    def rows(self, runner: Runner) -> list[Row]:
+        return [row for one in self.predictors for row in self._rows(one, runner)]
+
+    def _rows(self, predictor: Predictor, runner: Runner) -> list[Row]:
+        config = predictor.model.config
+        results = {name: classify(runner, predictor.with_tokenizer(name), self.test) for name in TOKENIZERS}
+        own = config.tokenizer if config.tokenizer in TOKENIZERS else TOKENIZERS[0]
+        base = results[own].right()
+        paper = PAPER.get((config.tokenizer, config.gradients), (None,) * len(TOKENIZERS))
+        return [Row(model=predictor.name, gradients=config.gradients, tokenizer=name, own=name == config.tokenizer,
+                    top1=proportion(result.right()), change=None if name == own else difference(result.right(), base),
+                    paper=published, tokens=result.tokens, images_per_second=result.images_per_second)
+                for (name, result), published in zip(results.items(), paper, strict=True)]
+
+    def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
+        cells: dict[str, list[str]] = {}
+        for row in rows:
+            own = cells.setdefault(row.model, [row.model, "yes" if row.gradients else "no"])
+            spread = "" if row.top1.spread is None else f" ± {row.top1.spread:.4f}"
+            change = "own" if row.own else ""
+            if row.change is not None:
+                change = f"{row.change.value:+.3f} ∓ {(row.change.high - row.change.low) / 2:.3f}"
+                change += "" if row.paper is None else f"; paper {row.paper:+.3f}"
+            own.append(f"{row.top1.value:.4f}{spread} ({change})")
+        return [Sheet(["model", "gradients", *TOKENIZERS], list(cells.values()), words=2)]

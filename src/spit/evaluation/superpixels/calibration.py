@@ -5,8 +5,8 @@ from math import log
 
 from spit.evaluation.superpixels.methods import Method
 
-CLOSE = 0.04  # near enough on a few images; the measured pass settles the rest
-MIXABLE = 0.25  # how far above the wanted count, in logs, is better than any below
+CLOSE = 0.04  # log error that is near enough on a few images; a second setting corrects the rest
+MIXABLE = 0.25  # log error above the wanted count that is better than any below
 TRIES = 7
 
 
@@ -14,15 +14,15 @@ def calibrate(method: Method, wanted: int, pixels: int, mean_count: Callable[[fl
               drift: float = 1.0) -> float:
     """The parameter whose mean count on a few images is closest to the one wanted.
 
-    A search in log-log space, where counts are nearly straight lines: along the method's slope until the
-    count is bracketed, then the secant within the bracket. It ends within 4 %, or where no parameter is
-    left between. A method that knows only a few counts may have none near: then the closest below.
+    A search in log-log space, where counts are nearly straight lines: along the method's slope until the count is
+    bracketed, then by the secant within the bracket. It ends within 4 %, or when no parameter is left between. If a
+    method has no count near, the closest below is taken.
 
     Args:
-        wanted: regions.
+        wanted: number of regions.
         pixels: of an image, about.
         mean_count: parameter → mean count of 4-connected regions.
-        drift: what to multiply the method's own guess with.
+        drift: factor on the method's own guess.
     """
     tried: dict[float, float] = {}
     parameter = method.near(drift * method.guess(wanted, pixels))
@@ -37,7 +37,7 @@ def calibrate(method: Method, wanted: int, pixels: int, mean_count: Callable[[fl
 
 
 def _next(method: Method, tried: dict[float, float]) -> float:
-    """Where to look after these; values are log(count / wanted)."""
+    """The next parameter to try; values are log(count / wanted)."""
     above = min((p for p in tried if tried[p] > 0), key=lambda p: p * method.slope, default=None)
     below = max((p for p in tried if tried[p] <= 0), key=lambda p: p * method.slope, default=None)
     if above is not None and below is not None:

@@ -12,7 +12,6 @@ A PNG's labels are its grey values or palette indices; in a colour PNG each colo
 
 import re
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,55 +21,26 @@ from PIL import Image
 from spit.data.folders import image_paths
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra
-from spit.evaluation.superpixels.arrays import Labels, as_labels
+from spit.evaluation.samples import Sample
+from spit.evaluation.superpixels.arrays import Labels, as_labels, library
 
 TRUTHS = ("groundTruth", "labels")
 SUFFIXES = (".mat", ".png", ".npy", ".npz")
 
 
-@dataclass(frozen=True)
-class Sample:
-    """An image file and the files of its human segmentations."""
-
-    name: str
-    image: Path
-    truths: tuple[Path, ...]
-
-    def read(self) -> tuple[NDArray[np.uint8], list[Labels]]:
-        """The image and every segmentation of it.
-
-        Shape:
-            ``(H, W, 3)`` uint8 and ``(H, W)`` int64 each, labels from 0.
-
-        Raises:
-            ImageError: a file is damaged, or a segmentation has another size than its image.
-        """
-        image = np.ascontiguousarray(load_image(self.image).movedim(0, -1).numpy())
-        truths = [truth for path in self.truths for truth in read_truths(path)]
-        for truth in truths:
-            if truth.shape != image.shape[:2]:
-                raise ImageError(f"{self.truths[0]}: expected label maps as high and wide as their upright image, "
-                                 f"{image.shape[:2]}, got {truth.shape}")
-        return image, truths
-
-
-def find_samples(folder: Path, limit: int | None = None) -> list[Sample]:
+def find_samples(folder: Path) -> list[Sample]:
     """The images below ``images/`` of a folder, in order, each with its segmentations.
-
-    Args:
-        limit: at most this many, spread evenly over the set; None is all.
 
     Raises:
         ImageError: no such folder, no images, or an image without a segmentation.
     """
+    wanted = " or ".join(f"{name}/" for name in TRUTHS)
     if not folder.is_dir():
-        raise ImageError(f"{folder}: expected a folder with images/ and {' or '.join(f'{t}/' for t in TRUTHS)}, "
-                         "but there is none; check the path")
+        raise ImageError(f"{folder}: expected a folder with images/ and {wanted}, but there is none; check the path")
     roots = [folder / name for name in TRUTHS if (folder / name).is_dir()]
     if not (folder / "images").is_dir() or not roots:
-        missing = "images/" if roots else " or ".join(f"{name}/" for name in TRUTHS)
-        raise ImageError(f"{folder}: expected images/ and {' or '.join(f'{t}/' for t in TRUTHS)} in it, found no "
-                         f"{missing}; BSDS500 has them in BSR/BSDS500/data")
+        raise ImageError(f"{folder}: expected images/ and {wanted} in it, found no {'images/' if roots else wanted}; "
+                         "BSDS500 has them in BSR/BSDS500/data")
     samples = []
     for path in image_paths(folder / "images"):
         name = path.relative_to(folder / "images").with_suffix("")
@@ -79,13 +49,25 @@ def find_samples(folder: Path, limit: int | None = None) -> list[Sample]:
             raise ImageError(f"{path}: expected its label map at {roots[0] / name} with {', '.join(SUFFIXES)} "
                              "(or _1, _2, … before it), found none")
         samples.append(Sample(name.as_posix(), path, truths))
-    return spread(samples, len(samples) if limit is None else limit)
+    return samples
 
 
-def spread(samples: list[Sample], count: int) -> list[Sample]:
-    """That many of the samples, evenly spaced; all where there are fewer."""
-    count = min(count, len(samples))
-    return [samples[index * len(samples) // count] for index in range(count)]
+def read_sample(sample: Sample) -> tuple[NDArray[np.uint8], list[Labels]]:
+    """The image and every segmentation of it.
+
+    Shape:
+        ``(H, W, 3)`` uint8 and ``(H, W)`` int64 each, labels from 0.
+
+    Raises:
+        ImageError: a file is damaged, or a segmentation has another size than its image.
+    """
+    image = np.ascontiguousarray(load_image(sample.image).movedim(0, -1).numpy())
+    truths = [truth for path in sample.truths for truth in read_truths(path)]
+    for truth in truths:
+        if truth.shape != image.shape[:2]:
+            raise ImageError(f"{sample.truths[0]}: expected label maps as high and wide as their upright image, "
+                             f"{image.shape[:2]}, got {truth.shape}")
+    return image, truths
 
 
 def read_truths(path: Path) -> list[Labels]:
@@ -120,14 +102,10 @@ def _truth_files(place: Path) -> list[Path]:
 
 
 def _read_mat(path: Path) -> list[NDArray[np.integer]]:
+    reader = library("scipy.io")
     try:
-        from scipy.io import loadmat
-        from scipy.io.matlab import MatReadError
-    except ImportError as error:
-        raise MissingExtra("scipy", "bench", "reading .mat files") from error
-    try:
-        cells = loadmat(path)["groundTruth"]
-    except MatReadError as error:
+        cells = reader.loadmat(path)["groundTruth"]
+    except reader.matlab.MatReadError as error:
         raise ValueError(str(error)) from error
     return [np.asarray(cell["Segmentation"][0, 0]) for cell in cells.ravel()]
 

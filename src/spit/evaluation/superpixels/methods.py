@@ -1,12 +1,11 @@
-"""Every method behind one interface: an image and one parameter in, labels out.
+"""Every superpixel method behind one interface: an image and one parameter in, labels out.
 
-What the parameter is differs: the regions asked for, the spacing of seeds in pixels, a scale. All other
-settings are the packages' defaults, or those of their own superpixel examples; each function says which.
+The parameter is the number of regions, the spacing of seeds in pixels, or a scale. All other settings are the packages'
+defaults, or those of their own superpixel examples; each function says which.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.util import find_spec
 from math import ceil, exp, floor, log, sqrt
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spit.errors import MissingExtra
+from spit.options import check_choice
 
 Photo = NDArray[np.uint8]
 Regions = NDArray[Any]
@@ -25,15 +25,15 @@ class Method:
     """A superpixel method.
 
     Attributes:
-        name: as the command line has it.
-        title: as tables have it.
-        parameter: what its one parameter is.
-        slope: about d log(regions) / d log(parameter); its sign is the direction of the parameter.
-        guess: the parameter for so many regions of so many pixels, about.
+        name: on the command line.
+        title: in tables.
+        parameter: name of its one parameter.
+        slope: about d log(regions) / d log(parameter).
+        guess: parameter for a number of regions and of pixels, about.
         segment: image ``(H, W, 3)`` uint8 and parameter → labels ``(H, W)``.
         whole: whether the parameter is a whole number.
         package: what must be installed; None for spit itself.
-        jumps: whether it knows a few counts only, far apart.
+        jumps: whether it has only a few possible counts, far apart.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Method:
         return self.package is None
 
     def near(self, parameter: float) -> float:
-        """The closest parameter that can be had."""
+        """The closest possible parameter."""
         return max(round(parameter), 1) if self.whole else float(f"{parameter:.4g}")
 
     def moved(self, parameter: float, change: float) -> float:
-        """Another parameter, for about e^change times as many regions; never the same."""
+        """Another parameter, for about e^change times as many regions."""
         target = parameter * exp(change / self.slope)
         if not self.whole:
             return self.near(target)
@@ -63,16 +63,14 @@ class Method:
 
 
 def choose_methods(names: Sequence[str]) -> list[Method]:
-    """The methods of these names, in order; all where none is named.
+    """The methods of these names, in order (default: all).
 
     Raises:
-        ValueError: an unknown name; the nearest is named.
+        ValueError: an unknown name; the message has the nearest known one.
         MissingExtra: a package of one of them is not installed.
     """
     for name in names:
-        if name not in METHODS:
-            near = get_close_matches(name, METHODS, n=1, cutoff=0)
-            raise ValueError(f"unknown method {name!r}; did you mean {near[0]!r}? There are {', '.join(METHODS)}")
+        check_choice("algorithm", name, METHODS)
     methods = [METHODS[name] for name in dict.fromkeys(names or METHODS)]
     for method in methods:
         if method.package is not None and find_spec(method.package) is None:
@@ -82,7 +80,7 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
 
 
 def _spit(image: Photo, n: float) -> Regions:
-    """:func:`spit.superpixels` as it comes: regions joined by variance, then boundary moves."""
+    """:func:`spit.superpixels` at its defaults: regions joined by variance, then boundary moves."""
     import spit
 
     return spit.superpixels(image, n=round(n))
@@ -96,7 +94,7 @@ def _spit_unrefined(image: Photo, n: float) -> Regions:
 
 
 def _spit_paper(image: Photo, levels: float) -> Regions:
-    """The paper's algorithm: the tokenizer's defaults, the last of so many levels as it comes."""
+    """The paper's algorithm: the tokenizer's defaults, the last of so many levels."""
     import torch
 
     import spit
@@ -112,7 +110,7 @@ def _levels(wanted: int, pixels: int) -> float:
 def _slic(image: Photo, spacing: float) -> Regions:
     """scikit-image's SLIC at its defaults: compactness 10, 10 iterations, connectivity enforced.
 
-    It lays its seeds on a grid of whole pixels, so ``n_segments`` counts in such steps alone.
+    Its seeds lie on a grid of whole pixels, so only some values of ``n_segments`` differ.
     """
     from skimage.segmentation import slic
 
@@ -131,7 +129,7 @@ def _watershed(image: Photo, spacing: float) -> Regions:
 def _felzenszwalb(image: Photo, scale: float) -> Regions:
     """scikit-image's Felzenszwalb at its defaults: sigma 0.8, min_size 20.
 
-    Its graph has 8 neighbours, so that its labels are 8-connected: about twice as many regions are 4-connected.
+    Its graph has 8 neighbours, so its labels are 8-connected: there are about twice as many 4-connected regions.
     """
     from skimage.segmentation import felzenszwalb
 
@@ -141,9 +139,8 @@ def _felzenszwalb(image: Photo, scale: float) -> Regions:
 def _quickshift(image: Photo, ratio: float) -> Regions:
     """scikit-image's quickshift with the kernel_size 3 and max_dist 6 of its gallery; more ratio, more colour.
 
-    Neither ``max_dist`` nor ``kernel_size`` could be the parameter: its labels fall into pieces, of which
-    ``max_dist`` leaves some 800 on a BSDS image however large it is, and the time grows with kernel_size².
-    By ratio it comes down to about 430.
+    ``max_dist`` cannot be the parameter: labels fall into pieces, and some 800 remain on a BSDS image however large it
+    is. Nor can ``kernel_size``, since the time grows with its square. By ratio the count comes down to about 430.
     """
     from skimage.segmentation import quickshift
 
@@ -153,7 +150,7 @@ def _quickshift(image: Photo, ratio: float) -> Regions:
 def _seeds(image: Photo, regions: float) -> Regions:
     """OpenCV's SEEDS as its sample runs it: HSV, 4 levels, prior 2, 5 histogram bins, 4 iterations.
 
-    Its grid doubles from level to level: on a BSDS image 60, 260, 600 or 2400 regions, and little between.
+    Its grid doubles from level to level: a BSDS image has 60, 260, 600 or 2400 regions, and little between.
     """
     import cv2
 
@@ -167,8 +164,8 @@ def _seeds(image: Photo, regions: float) -> Regions:
 def _opencv_slic(algorithm: str, iterations: int = 10) -> Callable[[Photo, float], Regions]:
     """OpenCV's SLIC, SLICO and MSLIC at the defaults: ruler 10, 10 iterations, pieces below 25 % absorbed.
 
-    MSLIC takes the 3 iterations of OpenCV's sample: it splits regions as it goes on, so that 10 take thirty
-    times as long and explain less at the same count (R² .76 with 1,000 regions against .87 with 580).
+    MSLIC takes the 3 iterations of OpenCV's sample. It splits regions as it iterates: 10 iterations take thirty times
+    as long and explain less (R² .76 with 1,000 regions against .87 with 580).
     """
     def segment(image: Photo, spacing: float) -> Regions:
         import cv2
@@ -200,7 +197,7 @@ def _blurred_lab(image: Photo) -> Photo:
 
 
 def _grid(image: Photo, spacing: float) -> int:
-    """How many seeds to ask for, so that scikit-image spaces them so."""
+    """The number of seeds for which scikit-image has this spacing."""
     height, width = image.shape[:2]
     return max(round(float(height * width) / spacing**2), 1)
 

@@ -1,4 +1,4 @@
-"""How regions fit into a human's segments: what the best labelling would reach, and what leaks out."""
+"""How regions fit into a human's segments: achievable accuracy and undersegmentation error."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,7 +8,7 @@ from spit.evaluation.superpixels.arrays import as_labels, check_same_size
 
 
 def achievable_accuracy(labels: ArrayLike | Tensor, truth: ArrayLike | Tensor) -> float:
-    """Achievable segmentation accuracy (ASA): the pixels that are right when each region takes its best segment.
+    """Achievable segmentation accuracy (ASA): the share of right pixels if each region takes its best segment.
 
         ASA = 1/P Σ_S max_G |S ∩ G|
 

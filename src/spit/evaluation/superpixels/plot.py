@@ -1,12 +1,11 @@
 """The comparison as a picture: curves over several counts, or dots at one."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spit.errors import MissingExtra
+from spit.evaluation.plots import new_figure, png_of, tidy
 from spit.evaluation.superpixels.methods import METHODS
 from spit.evaluation.superpixels.summary import Row, ranked
 
@@ -21,26 +20,16 @@ PEERS = ("#4e79a7", "#e15759", "#b07aa1", "#f28e2b", "#76b7b2", "#9c755f", "#edc
 MARKS = "os^vDPX<>"
 
 
-def draw_comparison(rows: Sequence[Row], title: str, target: Path) -> None:
-    """Draw every metric against the count that was reached; at one count alone, method by method.
-
-    The file comes under a temporary name first: it is whole or not there.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plots", "drawing the comparison") from error
+def draw_comparison(rows: Sequence[Row], title: str) -> bytes:
+    """Every metric against the count that was reached, or at one count method by method, as a PNG."""
     counts = sorted({row.wanted for row in rows})
-    figure = Figure(figsize=(12, 8), layout="constrained") if len(counts) > 1 else Figure(
-        figsize=(13, 1.3 + 0.36 * len(rows)), layout="constrained")
     if len(counts) > 1:
+        figure = new_figure(12, 8, title)
         _draw_curves(figure, rows)
     else:
+        figure = new_figure(13, 1.3 + 0.36 * len(rows), title)
         _draw_dots(figure, ranked(rows, counts[0])[::-1])
-    figure.suptitle(title, fontsize=13)
-    temporary = target.with_name(f".{target.name}.part")
-    figure.savefig(temporary, dpi=130, format="png")
-    temporary.replace(target)
+    return png_of(figure)
 
 
 def _draw_curves(figure: Any, rows: Sequence[Row]) -> None:
@@ -50,13 +39,12 @@ def _draw_curves(figure: Any, rows: Sequence[Row]) -> None:
         for row in reversed(ranked(rows, largest)):  # the best on top
             curve = sorted((r for r in rows if r.method == row.method), key=lambda r: r.regions)
             axes.plot([r.regions for r in curve], [getattr(r, metric) for r in curve], label=row.title, **_style(row))
-        _plain(axes)
+        tidy(axes, label)
         axes.set_ylim(*_span([getattr(row, metric) for row in rows]))
         axes.set_xscale("log")
         ticks = sorted({row.wanted for row in rows})
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
-        axes.set_title(label, fontsize=10.5, loc="left")
         axes.set_xlabel("regions, actual mean count (logarithmic)")
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside right center", frameon=False,
@@ -76,10 +64,9 @@ def _draw_dots(figure: Any, rows: Sequence[Row]) -> None:
             text = f"{value:.0f}" if metric == "milliseconds" else f"{value:.3f}".lstrip("0")
             axes.annotate(text, (value, place), (8, 0), textcoords="offset points", va="center", fontsize=9,
                           weight="bold" if row.ours else "normal")
-        _plain(axes)
+        tidy(axes, label)
         axes.margins(x=0.3, y=0.06)
         axes.tick_params(axis="x", labelsize=8)
-        axes.set_title(label, fontsize=10, loc="left")
     panels[0].set_yticks(range(len(rows)), [f"{row.title}, {row.regions:.0f}" for row in rows])
     for text, row in zip(panels[0].get_yticklabels(), rows, strict=True):
         text.set_weight("bold" if row.ours else "normal")
@@ -87,7 +74,7 @@ def _draw_dots(figure: Any, rows: Sequence[Row]) -> None:
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """What an axis shows: nearly all; a method that falls far below the others leaves the panel."""
+    """Limits of an axis: nearly all values; a method far below the others leaves the panel."""
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
     room = 0.5 * max(high - low, abs(middle) * 0.01)
     edges = max(min(values), low - room), min(max(values), high + room)
@@ -101,8 +88,3 @@ def _style(row: Row) -> dict[str, Any]:
         return {"color": color, "marker": "o", "linewidth": 3, "markersize": 6, "zorder": 3, "linestyle": line}
     place = [name for name, method in METHODS.items() if not method.ours].index(row.method)
     return {"color": PEERS[place], "marker": MARKS[place], "linewidth": 1.2, "markersize": 5}
-
-
-def _plain(axes: Any) -> None:
-    axes.grid(True, which="major", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -17,11 +17,11 @@ from spit.evaluation.superpixels.variation import explained_variation
 
 @dataclass(frozen=True)
 class Scores:
-    """What one partition of one image is worth; against truths, the mean over them.
+    """The figures of one partition of one image; against truths, the mean over them.
 
     Attributes:
         regions: 4-connected regions; all other figures are of these.
-        labels: different labels before they were told apart by connection.
+        labels: different labels, before they were split into connected regions.
     """
 
     regions: int
@@ -32,14 +32,9 @@ class Scores:
     boundary_recall: float
     compactness: float
 
-    @property
-    def connected(self) -> bool:
-        """Whether every label was one 4-connected region already."""
-        return self.regions == self.labels
-
 
 def score(image: ArrayLike | Tensor, labels: ArrayLike | Tensor, truths: Sequence[ArrayLike | Tensor]) -> Scores:
-    """All metrics after each label was cut into its 4-connected regions.
+    """All metrics, after each label was split into its 4-connected regions.
 
     Shape:
         image ``(H, W, 3)``, or a tensor ``(3, H, W)``; labels and each truth ``(H, W)``.

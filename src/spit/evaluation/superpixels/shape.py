@@ -14,8 +14,8 @@ def compactness(labels: ArrayLike | Tensor) -> float:
 
         CO = 1/P Σ_S |S| · 4π|S| / L(S)²
 
-    L(S) counts the sides of pixels between S and what is not S, the frame of the image included, as Stutz's
-    benchmark does. By this count a square has π/4 = .785, the most there is; a line of pixels tends to 0.
+    L(S) counts the pixel sides between S and its outside, the frame of the image included, as in Stutz's benchmark.
+    The maximum is π/4 = .785, of a square; a line of pixels tends to 0.
 
     Shape:
         ``(H, W)``.

@@ -1,12 +1,14 @@
 """Measurements of many images as one row of a table."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Any
 
+from spit.evaluation.journal import Record
 from spit.evaluation.superpixels.methods import Method
+
+NEAR = 0.05  # relative error of a count that needs no remark
 
 COLUMNS = {
     "regions": ("regions", "{:.1f}"),
@@ -22,14 +24,14 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One method at one count: means over the images, but for the time.
+    """One method at one count: means over the images.
 
     Attributes:
-        wanted: the count it was calibrated to; ``regions`` is what it reached.
-        settings: its parameter's values, each with the number of images it was used on.
-        labels: what it called regions, before they were told apart by connection.
-        connected: the share of images on which every label was 4-connected.
-        milliseconds: the median over the images, since a shared machine has its moments.
+        wanted: the count that it was calibrated to; ``regions`` is what it reached.
+        settings: values of its parameter, each with the number of images.
+        labels: different labels, before they were split into connected regions.
+        connected: share of images on which every label was 4-connected.
+        milliseconds: median over the images, which a busy moment of the machine does not change.
     """
 
     method: str
@@ -55,7 +57,7 @@ class Row:
         return [form.format(getattr(self, name)) for name, (_, form) in COLUMNS.items()]
 
 
-def summarize(method: Method, wanted: int, records: Sequence[Mapping[str, Any]]) -> Row:
+def summarize(method: Method, wanted: int, records: Sequence[Record]) -> Row:
     """One row from the measurements of all images."""
     def mean(name: str) -> float:
         return fmean(record[name] for record in records)
@@ -73,47 +75,19 @@ def summarize(method: Method, wanted: int, records: Sequence[Mapping[str, Any]])
     )
 
 
-def as_markdown(rows: Sequence[Row], about: str) -> str:
-    """The rows as tables, one for each count, the best R² first."""
-    lines = ["# Superpixels compared", "", about, ""]
-    for wanted in sorted({row.wanted for row in rows}):
-        headings = ["method", *(heading for heading, _ in COLUMNS.values()), "setting"]
-        lines += [f"## About {wanted} regions", "", f"| {' | '.join(headings)} |",
-                  f"|---|{'---:|' * len(COLUMNS)}---|"]
-        for row in ranked(rows, wanted):
-            title = f"**{row.title}**" if row.ours else row.title
-            lines.append(f"| {' | '.join([title, *row.cells(), setting(row)])} |")
-        lines.append("")
-    return "\n".join([*lines, *(f"- {line}" for line in missed(rows)), "", NOTES, ""])
-
-
-def as_document(rows: Sequence[Row], **about: Any) -> dict[str, Any]:
-    """The rows as JSON has them."""
-    return {**about, "rows": [asdict(row) for row in rows]}
-
-
 def ranked(rows: Sequence[Row], wanted: int) -> list[Row]:
     """The rows at one count, the best R² first."""
     return sorted((row for row in rows if row.wanted == wanted), key=lambda row: -row.explained_variation)
 
 
 def missed(rows: Sequence[Row]) -> list[str]:
-    """A line for each method that could not be brought near a count."""
+    """A line for each method that has no setting near a count."""
     return [f"{row.title} cannot be brought to {row.wanted} regions; it has {row.regions:.0f}" for row in rows
             if abs(row.regions / row.wanted - 1) > NEAR]
 
 
 def setting(row: Row) -> str:
-    """``region_size 15 (160), 16 (40)``: the parameter's values and the images of each, where there are several."""
+    """``region_size 15 (160), 16 (40)``: values of the parameter, and the number of images if there are several."""
     if len(row.settings) == 1:
         return f"{row.parameter} {next(iter(row.settings))}"
     return f"{row.parameter} " + ", ".join(f"{value} ({images})" for value, images in row.settings.items())
-
-
-NEAR = 0.05  # how far a count may be off without a word
-NOTES = """\
-Regions are 4-connected: a label whose pixels lie apart counts as often as it has pieces, and all figures are of
-these regions. R² is the explained variation of RGB; ASA, undersegmentation error (Neubert and Protzel) and boundary
-recall are means over all human segmentations of an image; "connected" is the share of images on which every label
-was one region already. Time is the median over images of the method alone, on one thread. The last column has the
-one parameter that was set to reach the count, with the images at each value where two values are mixed."""

@@ -12,8 +12,7 @@ def explained_variation(image: ArrayLike | Tensor, labels: ArrayLike | Tensor) -
 
         R² = Σ_S |S|·‖mean_S − mean‖² / Σ_p ‖x_p − mean‖²
 
-    Channels are pooled: both sums run over all of them. 1 where the image has one colour, since there is
-    nothing to explain.
+    Both sums run over all channels. R² is 1 for an image of one colour, since there is nothing to explain.
 
     Args:
         image: RGB, uint8 or floats; a common scale of the channels does not matter.

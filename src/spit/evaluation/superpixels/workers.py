@@ -11,12 +11,13 @@ from multiprocessing import get_context
 from typing import Any
 
 from spit.errors import SpitError
-from spit.evaluation.superpixels.data import Sample
+from spit.evaluation.journal import Record
+from spit.evaluation.samples import Sample
+from spit.evaluation.superpixels.data import read_sample
 from spit.evaluation.superpixels.methods import METHODS, Photo, Regions
 from spit.evaluation.superpixels.regions import count_regions
 from spit.evaluation.superpixels.scores import score
 
-Record = dict[str, Any]
 Task = tuple[Sample, str, float]
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Generator[Any]]
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -25,51 +26,53 @@ _warm: set[str] = set()
 
 @contextmanager
 def open_workers(count: int) -> Iterator[Spread]:
-    """A ``map`` that spreads tasks over ``count`` processes and gives answers in order; 0 is this process.
+    """A ``map`` over ``count`` processes with answers in order; 0 is this process.
 
-    Closing its iterator early cancels what has not begun.
+    Closing its iterator early cancels what has not started.
     """
     if count == 0:
-        with _one_thread():
+        before = _set_threads(1, 1)
+        try:
             yield lambda work, tasks: (work(task) for task in tasks)
+        finally:
+            _set_threads(*before)
         return
-    before = {name: os.environ.get(name) for name in _THREADS}
+    environment = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # read when a child imports its libraries
     pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),))
     try:
         yield lambda work, tasks: (answer for answer in pool.map(work, tasks))
     finally:
         pool.shutdown(cancel_futures=True)
-        for name, value in before.items():
+        for name, value in environment.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def check(sample: Sample) -> int:
-    """Read a sample, which refuses what is wrong with it; its pixels."""
-    return sample.read()[1][0].size
+def count_pixels(sample: Sample) -> int:
+    """Read a sample, which refuses damaged files, and count its pixels."""
+    return read_sample(sample)[1][0].size
 
 
 def measure(task: Task) -> Record:
-    """All scores of one method on one image, and the seconds that the method alone took."""
+    """All scores of one method on one image, and the seconds that the method itself took."""
     sample, name, parameter = task
-    image, truths = sample.read()
+    image, truths = read_sample(sample)
     if name not in _warm:  # the first call imports and compiles
         segment(task, image)
         _warm.add(name)
     start = time.perf_counter()
     labels = segment(task, image)
     seconds = time.perf_counter() - start
-    scores = score(image, labels, truths)
-    return {"image": sample.name, "parameter": parameter, "seconds": round(seconds, 6), **asdict(scores)}
+    return {"parameter": parameter, "seconds": round(seconds, 6), **asdict(score(image, labels, truths))}
 
 
-def count(task: Task) -> int:
+def count(task: Task) -> Record:
     """The 4-connected regions of one method on one image."""
-    return count_regions(segment(task, task[0].read()[0]))
+    return {"parameter": task[2], "regions": count_regions(segment(task, read_sample(task[0])[0]))}
 
 
 def segment(task: Task, image: Photo) -> Regions:
-    """The labels that a method gives; where a peer fails, which one and where."""
+    """The labels that a method gives; if another package fails, the error names method and image."""
     sample, name, parameter = task
     method = METHODS[name]
     try:
@@ -78,11 +81,11 @@ def segment(task: Task, image: Photo) -> Regions:
         if method.ours:
             raise
         raise SpitError(f"{method.title} failed on {sample.image} with {method.parameter} {parameter:g}: {error}; "
-                        "leave it out with --method") from error
+                        "leave it out with --algorithm") from error
 
 
 def _begin(parent: int) -> None:
-    """In a worker: one thread for the work, and one that ends the process with its parent, however that ended."""
+    """In a worker: one thread for the work, and one that ends the process when its parent ends."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -93,17 +96,8 @@ def _begin(parent: int) -> None:
     _set_threads(1, 1)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = _set_threads(1, 1)
-    try:
-        yield
-    finally:
-        _set_threads(*before)
-
-
 def _set_threads(torch_threads: int, opencv_threads: int) -> tuple[int, int]:
-    """Set both, and tell what they were."""
+    """Set the threads of torch and of OpenCV; the earlier numbers."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,0 +1,42 @@
+"""What every plot shares: the figure, its axes, and its PNG."""
+
+import importlib.util
+import io
+from typing import Any
+
+from spit.errors import MissingExtra
+
+
+def check_matplotlib() -> None:
+    """Refuse before the work what would fail after it.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("matplotlib", "plots", "drawing curves")
+
+
+def new_figure(width: float, height: float, title: str) -> Any:
+    """An empty figure, in inches."""
+    check_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(title, fontsize=13)
+    return figure
+
+
+def tidy(axes: Any, title: str = "") -> None:
+    """A light grid, no frame above and to the right."""
+    axes.grid(True, which="major", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        axes.set_title(title, fontsize=10.5, loc="left")
+
+
+def png_of(figure: Any) -> bytes:
+    """The figure as a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=130, format="png")
+    return buffer.getvalue()

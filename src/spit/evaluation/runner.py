@@ -1,0 +1,267 @@
+"""Runner: measures samples and keeps the answers, the same for every protocol.
+
+A :class:`Protocol` has samples, cases and a table. A :class:`Case` is one way to answer, such as a model with a method
+of attribution. The runner resumes from a journal, reads ahead, makes batches, warms up, times, and counts.
+"""
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+
+from spit import __version__
+from spit.evaluation.journal import Journal, Record, case_of
+from spit.evaluation.report import Report, Sheet
+from spit.evaluation.samples import Sample
+from spit.options import Options, check_choice, option
+from spit.predictor import Predictor
+
+AHEAD = 2  # batches read ahead on a GPU; on a CPU, reading would slow the model that is being timed
+BATCHES = (16, 256)  # images in a batch on a CPU and on a GPU
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+THREADS = min(16, os.cpu_count() or 1)
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Batching(Options):
+    """How many images are measured at once."""
+
+    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 16; saliency 32 and 1, bench "
+                                     "256 and 8)", least=1)
+
+
+@dataclass(frozen=True)
+class Computing(Batching):
+    """How models compute."""
+
+    precision: str | None = option(None, "Precision of the transformer, bf16 and fp16 on a GPU only; tokens are always "
+                                         "exact (default: fp32; bench bf16 on a GPU)", choices=PRECISIONS)
+
+
+class Case(ABC):
+    """One way to answer for a sample.
+
+    Attributes:
+        name: what progress shows.
+    """
+
+    name: str
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """Everything that an answer depends on beside the sample, as JSON has it."""
+
+    @abstractmethod
+    def measure(self, samples: Sequence[Sample], runner: "Runner") -> Generator[list[Record]]:
+        """The answers, a batch at a time; each sample's once, in any order, with the sample's ``key``."""
+
+
+@dataclass(frozen=True)
+class ModelCase(Case):
+    """A model that answers in batches: read in threads, moved to the device, run and timed."""
+
+    predictor: Predictor
+
+    timed: ClassVar[bool] = True  # whether a first call, which compiles kernels, is made and not counted
+    by_size: ClassVar[bool] = False  # whether images of one size go into a batch together
+    batches: ClassVar[tuple[int, int]] = BATCHES
+
+    def config(self) -> dict[str, Any]:
+        """The weights, the model's config, and where it runs."""
+        model = self.predictor.model
+        return {"model": self.predictor.digest, "config": model.config.to_dict(), "size": self.predictor.size,
+                "device": self.predictor.device.type}
+
+    @abstractmethod
+    def read(self, sample: Sample) -> Any:
+        """What is in the sample's files."""
+
+    @abstractmethod
+    def prepare(self, loaded: list[Any]) -> Any:
+        """The samples of a batch as :meth:`run` takes them, on the device."""
+
+    @abstractmethod
+    def run(self, batch: Any, runner: "Runner") -> Any:
+        """The work that is timed."""
+
+    @abstractmethod
+    def records(self, found: Any, loaded: list[Any]) -> list[Record]:
+        """What :meth:`run` found, a record for each sample."""
+
+    def measure(self, samples: Sequence[Sample], runner: "Runner") -> Generator[list[Record]]:
+        device = self.predictor.device
+        if self.by_size:
+            samples = sorted(samples, key=Sample.size)
+        for number, (chunk, loaded) in enumerate(runner.read(samples, self.read, device, self.batches)):
+            batch = self.prepare(loaded)
+            with runner.autocast(device):
+                if number == 0 and self.timed:
+                    self.run(batch, runner)
+                _wait(device)
+                start = time.perf_counter()
+                found = self.run(batch, runner)
+                _wait(device)
+                seconds = round((time.perf_counter() - start) / len(chunk), 8)
+            yield [{"key": sample.key, "image": sample.name, "model": self.predictor.name, **record, "seconds": seconds}
+                   for sample, record in zip(chunk, self.records(found, loaded), strict=True)]
+
+
+class Protocol(ABC):
+    """An evaluation: what it measures, and the table that it makes.
+
+    Attributes:
+        title, notes: of the table.
+        plots: whether its pictures need matplotlib.
+        samples: what is measured.
+        data: the folder they come from.
+    """
+
+    title: ClassVar[str]
+    notes: ClassVar[str]
+    plots: ClassVar[bool] = False
+    samples: Sequence[Sample]
+    data: Path
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """How many answers the rows need."""
+
+    @abstractmethod
+    def rows(self, runner: "Runner") -> list[Any]:
+        """Measure; a dataclass for each row of the table."""
+
+    @abstractmethod
+    def sheets(self, rows: Sequence[Any]) -> list[Sheet]:
+        """The rows as tables."""
+
+    def settings(self, runner: "Runner") -> dict[str, Any]:
+        """What the head of the table says beside data and machine."""
+        return {}
+
+    def about(self) -> dict[str, Any]:
+        """What results.json says beside the rows and :meth:`settings`."""
+        return {}
+
+    def pictures(self, rows: Sequence[Any]) -> dict[str, bytes]:
+        """PNG files by name."""
+        return {}
+
+
+class Runner:
+    """Measures samples and keeps the answers.
+
+    Args:
+        journal: a file of answers to add to, and to resume from.
+        progress: called with what is being done, answers so far, and answers in all.
+        batch: images in a batch (default: the case's).
+        precision: of the transformer, "fp32", or "bf16" or "fp16" on a GPU.
+
+    Attributes:
+        done: answers so far.
+        resumed: answers among them that an earlier run wrote.
+    """
+
+    def __init__(self, journal: Path | None = None, progress: Progress = lambda *_: None, batch: int | None = None,
+                 precision: str = "fp32") -> None:
+        check_choice("precision", precision, PRECISIONS)
+        self.batch, self.precision = batch, precision
+        self.done = self.resumed = self._total = 0
+        self._journal = Journal(journal)
+        self._progress = progress
+
+    def evaluate(self, protocol: Protocol, pictures: bool = False) -> Report:
+        """The report of a protocol.
+
+        Args:
+            pictures: whether to draw the protocol's pictures.
+
+        Raises:
+            ImageError: a file cannot be read; what was measured before it is kept.
+        """
+        rows = self.rows(protocol)
+        return Report(protocol.title, protocol.notes, protocol.sheets(rows), str(protocol.data), len(protocol.samples),
+                      protocol.settings(self), protocol.about(), rows, protocol.pictures(rows) if pictures else {})
+
+    def rows(self, protocol: Protocol) -> list[Any]:
+        """The rows of a protocol."""
+        self._total += protocol.total
+        return protocol.rows(self)
+
+    def answers(self, case: Case, samples: Sequence[Sample]) -> list[Record]:
+        """The answers of a case for all samples, in order."""
+        return list(self.stream(case, samples))
+
+    def stream(self, case: Case, samples: Sequence[Sample], counted: bool = True) -> Generator[Record]:
+        """The answers one by one, in order. Samples of equal content are measured once and answered each.
+
+        Args:
+            counted: whether they count as progress.
+        """
+        with ThreadPoolExecutor(THREADS) as pool:
+            times = Counter(keys := list(pool.map(lambda sample: sample.key, samples)))
+        name = case_of(**case.config(), precision=self.precision, spit=__version__)
+        known, earlier = self._journal.records(name), self._journal.earlier.get(name, frozenset())
+        missing = [*{key: sample for key, sample in zip(keys, samples, strict=True) if key not in known}.values()]
+        if counted:
+            self.resumed += sum(times[key] for key in times if key in earlier)
+            self._advance(case.name, sum(times[key] for key in times if key in known))
+        with closing(case.measure(missing, self)) as measured:
+            for key in keys:
+                while key not in known:
+                    records = next(measured)
+                    self._journal.add(name, records)
+                    if counted:
+                        self._advance(case.name, sum(times[record["key"]] for record in records))
+                yield known[key]
+
+    def say(self, doing: str) -> None:
+        """Tell what is being done."""
+        self._progress(doing, self.done, max(self._total, self.done))
+
+    def read(self, samples: Sequence[Sample], read: Callable[[Sample], Any], device: torch.device,
+             batches: tuple[int, int] = BATCHES) -> Iterator[tuple[Sequence[Sample], list[Any]]]:
+        """Batches of samples with what is in their files; on a GPU the next two are read ahead."""
+        size, ahead = self.batch or batches[device.type == "cuda"], AHEAD if device.type == "cuda" else 0
+        waiting: deque[tuple[Sequence[Sample], list[Any]]] = deque()
+        with ThreadPoolExecutor(THREADS) as pool:
+            try:
+                for start in range(0, len(samples) + ahead * size, size):
+                    if chunk := samples[start : start + size]:
+                        waiting.append((chunk, [pool.submit(read, sample) for sample in chunk]))
+                    if start >= ahead * size and waiting:
+                        chunk, files = waiting.popleft()
+                        yield chunk, [file.result() for file in files]
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def autocast(self, device: torch.device) -> AbstractContextManager[Any]:
+        """The precision as a context. Weights stay float32 in it, and tokens exact."""
+        if self.precision != "fp32" and device.type == "cpu":  # slower there, and some CPUs fail
+            raise ValueError(f"{self.precision} is for a GPU; use fp32 on a CPU")
+        return torch.autocast(device.type, PRECISIONS[self.precision], enabled=self.precision != "fp32")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._journal.__exit__(*error)
+
+    def _advance(self, doing: str, answers: int) -> None:
+        self.done += answers
+        self.say(doing)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

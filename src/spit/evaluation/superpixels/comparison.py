@@ -1,0 +1,201 @@
+"""Superpixel methods over a set of images, at equal counts of regions."""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from math import log
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, ClassVar
+
+from spit.evaluation.journal import Record
+from spit.evaluation.report import Sheet
+from spit.evaluation.runner import Case, Protocol, Runner
+from spit.evaluation.samples import Sample, spread
+from spit.evaluation.superpixels.calibration import MIXABLE, calibrate
+from spit.evaluation.superpixels.methods import METHODS, Method, choose_methods
+from spit.evaluation.superpixels.plot import draw_comparison
+from spit.evaluation.superpixels.summary import COLUMNS, Row, missed, ranked, setting, summarize
+from spit.evaluation.superpixels.workers import Spread, Task, count, count_pixels, measure, open_workers
+from spit.options import Options, option
+from spit.tokens import plural
+
+FEW = 8  # images to calibrate on
+# In log counts:
+SETTLED = 0.01  # how far the mean count may be from the wanted one
+REACH = 0.6  # from how far it is brought there
+STEP = (0.06, 0.4)  # how far the second setting is from the first, if the mean is not further off
+PACKAGES = ("spit", "numpy", "scikit-image", "opencv-contrib-python-headless")
+
+
+@dataclass(frozen=True)
+class Comparing(Options):
+    """Which methods are compared, at which counts, by how many processes."""
+
+    algorithm: tuple[str, ...] = option(
+        (), f"{', '.join(METHODS)}; repeat the option or separate names with commas (default: all)", metavar="NAME")
+    count: tuple[int, ...] = option((600,), "Mean number of regions that each algorithm is set to; repeat the option "
+                                            "for curves", least=1, metavar="N")
+    workers: int = option(2, "Processes, one thread each; 0 works in this one", least=0)
+
+    def methods(self) -> list[Method]:
+        """The methods that were asked for.
+
+        Raises:
+            ValueError: an unknown name.
+            MissingExtra: a package is not installed.
+        """
+        return choose_methods([name for names in self.algorithm for name in names.split(",")])
+
+
+@dataclass(frozen=True)
+class MethodCase(Case):
+    """A method with its parameter, in processes.
+
+    Attributes:
+        work: :func:`measure`, or :func:`count` for the number of regions alone.
+        workers: where it runs.
+    """
+
+    method: Method
+    parameter: float
+    work: Callable[[Task], Record]
+    workers: Spread
+    name: str
+
+    def config(self) -> dict[str, Any]:
+        return {"method": self.method.name, "parameter": self.parameter, "work": self.work.__name__, "versions": versions()}
+
+    def measure(self, samples: Sequence[Sample], runner: Runner) -> Generator[list[Record]]:
+        tasks: list[Task] = [(sample, self.method.name, self.parameter) for sample in samples]
+        with closing(self.workers(self.work, tasks)) as found:  # stopping early cancels the rest
+            for sample, record in zip(samples, found, strict=True):
+                yield [{"key": sample.key, "image": sample.name, "method": self.method.name, **record}]
+
+
+class Comparison(Protocol):
+    """Every method at every count.
+
+    The parameter of each is calibrated on eight images spread over the set, see :func:`calibrate`, then all images are
+    measured. If the mean count misses the wanted one by more than 1 %, some images are measured at a second setting,
+    coarser or finer, in an order spread over the set, until the mean is at most the wanted count and as near to it as
+    possible. The second setting is chosen so that a third of the images suffices if the miss is small. A method whose
+    counts jump stays where it is: the row has the count.
+
+    Args:
+        data, samples: see :func:`spit.evaluation.superpixels.data.find_samples`.
+        methods: what is compared.
+        counts: numbers of regions.
+        workers: processes; 0 is this one.
+    """
+
+    title = "Superpixels compared"
+    plots = True
+    notes: ClassVar[str] = """\
+Regions are 4-connected: a label whose pixels lie apart counts as often as it has pieces, and all figures are of \
+these regions. R² is the explained variation of RGB; ASA, undersegmentation error (Neubert and Protzel) and boundary \
+recall are means over all human segmentations of an image; "connected" is the share of images on which every label \
+was one region already. Time is the median over images of the method alone, on one thread. The last column has the \
+one parameter that was set to reach the count, with the number of images at each value if there are two."""
+
+    def __init__(self, data: Path, samples: Sequence[Sample], methods: Sequence[Method], counts: Sequence[int],
+                 workers: int = 2) -> None:
+        self.data, self.samples, self.methods, self.workers = data, samples, methods, workers
+        self.counts = sorted(set(counts))
+
+    @property
+    def total(self) -> int:
+        return len(self.samples) * len(self.methods) * len(self.counts)
+
+    def about(self) -> dict[str, Any]:
+        return {"versions": {name: found for name, found in versions().items() if found is not None}}
+
+    def rows(self, runner: Runner) -> list[Row]:
+        rows = []
+        with open_workers(self.workers) as workers:
+            runner.say("reading")
+            pixels = round(median(workers(count_pixels, self.samples)))
+            for method in self.methods:
+                drift = 1.0  # ratio of the parameter at the count before to its guess
+                for wanted in self.counts:
+                    row, parameter = self._row(runner, workers, method, wanted, pixels, drift)
+                    rows.append(row)
+                    drift = parameter / method.guess(wanted, pixels)
+        return rows
+
+    def _row(self, runner: Runner, workers: Spread, method: Method, wanted: int, pixels: int,
+             drift: float) -> tuple[Row, float]:
+        """One method at one count, and the parameter that it was calibrated to."""
+        title = f"{method.title} at {wanted}"
+
+        def mean_count(parameter: float) -> float:
+            case = MethodCase(method, parameter, count, workers, title)
+            return fmean(record["regions"] for record in runner.stream(case, spread(self.samples, FEW), counted=False))
+
+        runner.say(f"{title}: calibrating")
+        parameter = calibrate(method, wanted, pixels, mean_count, drift)
+        records = runner.answers(MethodCase(method, parameter, measure, workers, title), self.samples)
+        runner.say(f"{title}: settling the count")
+        other = second_parameter(method, wanted, parameter, records)
+        if other is not None:
+            order = _scattered(len(records))
+            case = MethodCase(method, other, measure, workers, title)
+            with closing(runner.stream(case, [self.samples[place] for place in order], counted=False)) as others:
+                settle(wanted, records, order, others)
+        return summarize(method, wanted, records), parameter
+
+    def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
+        """A table for each count, the best R² first."""
+        headings = ["method", *(heading for heading, _ in COLUMNS.values()), "setting"]
+        sheets = []
+        for wanted in self.counts:
+            chosen = ranked(rows, wanted)
+            title = "; ".join([f"About {wanted} regions", *missed(chosen)])
+            sheets.append(Sheet(headings, [[row.title, *row.cells(), setting(row)] for row in chosen], title=title,
+                                marked=[index for index, row in enumerate(chosen) if row.ours]))
+        return sheets
+
+    def pictures(self, rows: Sequence[Row]) -> dict[str, bytes]:
+        span = " to ".join(str(wanted) for wanted in dict.fromkeys((self.counts[0], self.counts[-1])))
+        title = f"Superpixels on {plural(len(self.samples), 'image')} of {self.data.resolve().name}, {span} regions"
+        return {"curves.png": draw_comparison(rows, title)}
+
+
+def second_parameter(method: Method, wanted: int, parameter: float, records: Sequence[Record]) -> float | None:
+    """A second setting that brings the mean count nearer; None if it is near enough, or out of reach."""
+    off = log(fmean(record["regions"] for record in records) / wanted)
+    if not SETTLED < abs(off) <= (MIXABLE if method.jumps else REACH):
+        return None
+    step = min(max(3 * abs(off), STEP[0]), max(1.25 * abs(off), STEP[1]))
+    return method.moved(parameter, -step if off > 0 else step)
+
+
+def settle(wanted: int, records: list[Record], order: Sequence[int], others: Iterable[Record]) -> None:
+    """Replace records, in this order, by those at a second setting, until the mean count is right."""
+    excess = sum(record["regions"] - wanted for record in records)
+    finer = excess <= 0
+    for place, record in zip(order, others, strict=False):
+        excess += record["regions"] - records[place]["regions"]
+        if finer and excess > 0:
+            return
+        records[place] = record
+        if not finer and excess <= 0:
+            return
+
+
+def _scattered(count: int) -> list[int]:
+    """An order of which every beginning is spread over the whole set."""
+    golden = 0.6180339887498949
+    return sorted(range(count), key=lambda place: place * golden % 1)
+
+
+def versions() -> dict[str, str | None]:
+    """The packages that the figures depend on; None if one is not installed."""
+    found: dict[str, str | None] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
