@@ -35,14 +35,14 @@ def test_patterns(tmp_path: Path) -> None:
     assert expand_pattern(f"{tmp_path}/*.tar") == [f"{tmp_path}/x.tar", f"{tmp_path}/y.tar"]
     (tmp_path / "{odd}").mkdir()
     assert expand_pattern(f"{tmp_path}/{{odd}}") == [f"{tmp_path}/{{odd}}"]  # it is there, so it is meant
-    with pytest.raises(ImageError, match=r"z\*: expected files of that pattern"):
+    with pytest.raises(ImageError, match=r"z\*: no file has that pattern"):
         expand_pattern(f"{tmp_path}/z*")
     assert is_shard("A.TAR")
     assert not is_shard("a.tar.gz")
 
 
 def test_errors(tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match=r"nowhere\.tar: expected a shard, but there is none"):
+    with pytest.raises(ImageError, match=r"nowhere\.tar: no such shard"):
         index_shard(tmp_path / "nowhere.tar")
     (tmp_path / "text.tar").write_text("no tar" * 1000)
     with pytest.raises(ImageError, match="expected a whole, uncompressed tar file"):

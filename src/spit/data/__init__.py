@@ -1,1 +1,1 @@
-"""Images from files and folders, and the names of the classes they show."""
+"""Images from files, folders and shards, and the names of their classes."""

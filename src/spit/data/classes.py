@@ -1,4 +1,4 @@
-"""What classes are called: the 1,000 of ImageNet-1k, and a model's own."""
+"""Class names: the 1,000 of ImageNet-1k, and those of a model."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -9,15 +9,15 @@ from spit.config import ModelConfig
 
 @cache
 def imagenet_classes() -> tuple[str, ...]:
-    """The name of every class, at the index a model's logits give it.
+    """The name of every class, in the order of a model's logits.
 
-    Two pairs of classes share a name (crane, maillot), so a name does not identify a class.
+    Two pairs of classes share a name (crane, maillot).
     """
     return tuple(name for _, name in _rows())
 
 
 def class_names(config: ModelConfig) -> tuple[str, ...]:
-    """The names of a model's classes, fit to print: its own; else ImageNet's where there are 1,000, or numbers."""
+    """The printable names of a model's classes: its own, or ImageNet's if there are 1,000, or numbers."""
     if not config.class_names and config.num_classes == 1000:
         return imagenet_classes()
     names = config.class_names or [f"class {index}" for index in range(config.num_classes)]
@@ -25,10 +25,10 @@ def class_names(config: ModelConfig) -> tuple[str, ...]:
 
 
 def folder_names(folders: Sequence[str], num_classes: int) -> tuple[str, ...]:
-    """Names for a model's classes from the folders it learns them from, for its config.
+    """Class names from the names of training folders.
 
-    WordNet ids become ImageNet's names, classes beyond the folders have numbers, and folders that have nothing
-    but their own numbers give no names.
+    WordNet ids become ImageNet's names, and classes beyond the folders get numbers. Folders that are named by their own
+    numbers give no names.
     """
     if all(name.isdecimal() and int(name) == index for index, name in enumerate(folders)):
         return ()

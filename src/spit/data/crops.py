@@ -1,15 +1,15 @@
-"""The part of an image that classifiers are evaluated on."""
+"""The square of an image that a classifier is evaluated on."""
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-LONGEST = 16  # a strip longer than this many times its short side is cut before it is resized
+LONGEST = 16  # an image longer than this many times its short side is cut before it is resized
 
 
 def central_square(image: Tensor, size: int, crop: float = 0.875) -> Tensor:
-    """What ViTs are evaluated on: the short side to 8/7 of the size (256 for 224), bicubic, and its centre.
+    """Resize the short side to ``size / crop`` (256 for 224), bicubic, and cut the central square.
 
     Shape:
         ``(3, H, W)`` uint8 to ``(3, size, size)`` uint8.

@@ -1,7 +1,6 @@
-"""Photos that were decoded once, kept in a folder for the next run."""
+"""Decoded photos, kept in a folder for the next run."""
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,19 +11,19 @@ from torch import Tensor
 
 from spit.data.photos import Photos, to_device
 
-PIECE = 1024  # photos that are copied at a time
-THREADS = min(8, os.cpu_count() or 1)  # that copy pieces
+PIECE = 1024  # photos copied at a time
+THREADS = min(8, os.cpu_count() or 1)
 
 
-def kept_on_device(photos: Photos, device: torch.device | str, workers: int, folder: Path,
-                   progress: Callable[[int, int], None] | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """As :func:`spit.data.photos.to_device`; what was decoded is kept in a folder, and read from there next time.
+def kept_on_device(photos: Photos, device: torch.device | str, workers: int,
+                   folder: Path) -> tuple[Tensor, Tensor, Tensor]:
+    """As :func:`spit.data.photos.to_device`, but keep the decoded photos in a folder and read them next time.
 
-    Where it is kept goes by the photos' names, order and classes and by their side, so that one folder serves
-    many sets; a photo that changes under its name is not noticed. Files appear whole or not at all.
+    A file is named by :meth:`~spit.data.photos.Photos.fingerprint` and side, so one folder serves many data sets. It
+    is written whole or not at all.
 
     Args:
-        folder: made where it is not there; a square of side 192 takes 110 kB, and ``/dev/shm`` is a fast place.
+        folder: created if missing; a square of side 192 takes 110 kB, and ``/dev/shm`` is fast.
     """
     place = folder / f"{photos.fingerprint()}-{photos.side}.npy"
     if place.exists():
@@ -33,7 +32,7 @@ def kept_on_device(photos: Photos, device: torch.device | str, workers: int, fol
         _fill(images, stored)
         rest = np.load(place.with_suffix(".rest.npy"))
         return images, torch.from_numpy(rest[0]).float().to(device), torch.from_numpy(rest[1]).long().to(device)
-    images, aspects, labels = to_device(photos, device, workers, progress)
+    images, aspects, labels = to_device(photos, device, workers)
     folder.mkdir(parents=True, exist_ok=True)
     rest = torch.stack([aspects.double(), labels.double()]).cpu().numpy()
     partial = place.with_suffix(".part.npy")
@@ -48,7 +47,7 @@ def kept_on_device(photos: Photos, device: torch.device | str, workers: int, fol
 
 
 def _fill(images: Tensor, stored: NDArray[np.uint8]) -> None:
-    """Copy a file's photos to where they go, through memory that a GPU reads by itself."""
+    """Copy stored photos to the device, through pinned memory for a GPU."""
 
     def copy(start: int) -> None:
         part = images[start : start + PIECE]

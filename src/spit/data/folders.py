@@ -1,4 +1,4 @@
-"""The images of a folder, in one order on every machine."""
+"""The images of a folder, in the same order on every machine."""
 
 import os
 from pathlib import Path
@@ -12,9 +12,8 @@ EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extensio
 def image_paths(root: str | os.PathLike[str]) -> list[Path]:
     """List the image files under a folder, at any depth, sorted folder by folder.
 
-    A file counts as an image by its extension, in any case. Hidden files and folders are left out
-    (``._cat.jpg`` is what macOS leaves beside ``cat.jpg``); links to files are followed, links to
-    folders are not, so that the walk ends.
+    A file is an image by its extension, in any case. Hidden files and folders are skipped, such as macOS's
+    ``._cat.jpg``. Links to files are followed; links to folders are not, so that the walk ends.
 
     Raises:
         ImageError: the folder is missing, is not a folder, cannot be read, or holds no image.

@@ -1,4 +1,4 @@
-"""Image files to tensors, safe on hostile files."""
+"""Read image files as tensors, safely also if they are hostile."""
 
 import io
 import os
@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from spit.errors import ImageError
@@ -19,8 +19,8 @@ ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
 MAX_PIXELS = 100_000_000
 
-# Pillow knows more: EPS starts Ghostscript, JPEG 2000 cut short can decode without an error, and every further
-# parser widens what a hostile file can reach.
+# Pillow reads more, but EPS starts Ghostscript, a truncated JPEG 2000 can decode without an error, and each further
+# parser is a larger surface for hostile files.
 FORMATS: dict[str, tuple[str, ...]] = {
     "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
     "PNG": (".png", ".apng"),
@@ -32,35 +32,21 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "AVIF": (".avif",),
 }
 
-_EXIF_ORIENTATION = 0x0112
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-
 
 def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Tensor:
-    """Read an image file as RGB, upright, the way a viewer shows it on a white page.
+    """Read an image file as upright RGB on a white background.
 
-    - The EXIF turn is applied. Of an animation or a file of many pages the first frame is read.
-    - Transparency (RGBA, LA, palette or colour key) is composited on white: the colour stored under
-      a transparent pixel is arbitrary and no viewer shows it.
-    - 16-bit grey is scaled, v·255/65535 rounded, never clipped. 32-bit integers are read as 16-bit
-      values; floats as fractions of the smallest of 1, 255 and 65535 that no value exceeds. Values
-      outside these ranges have no known white and are refused. Pillow itself reads 16-bit colour
-      as its high byte.
+    - The EXIF orientation is applied. Only the first frame of an animation or page of a document is read.
+    - Transparency (RGBA, LA, palette or colour key) is composited on white.
+    - 16-bit grey is scaled, v·255/65535 rounded, not clipped. 32-bit integers are read as 16-bit values; floats as
+      fractions of the smallest of 1, 255 and 65535 that no value exceeds. Values outside these ranges are refused.
+      Pillow reads 16-bit colour as its high byte.
     - CMYK is converted without its colour profile; profiles are not applied.
 
     Args:
-        source: a path, the bytes of a file, or a binary file object, read from where it stands to its
-            end and left open.
-        max_pixels: the most pixels a header may announce; checked before anything is decoded. Pillow's
-            own bound, twice ``PIL.Image.MAX_IMAGE_PIXELS`` (179 million unless changed), stays in force.
+        source: a path, the bytes of a file, or a binary file object, which is read to its end and left open.
+        max_pixels: limit on the pixels in the header, checked before decoding. Pillow's own limit, twice
+            ``PIL.Image.MAX_IMAGE_PIXELS`` (default: 179 million), applies too.
 
     Shape:
         ``(3, H, W)`` uint8, contiguous.
@@ -69,17 +55,25 @@ def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Tensor:
         ImageError: the file is missing, unreadable, empty, truncated, of no known format, or too large.
         TypeError: the source is none of the above, or a file object opened in text mode.
         ValueError: ``max_pixels`` is not positive.
+
+    Example:
+        >>> import io, spit
+        >>> from PIL import Image
+        >>> file = io.BytesIO()
+        >>> Image.new("L", (40, 30)).save(file, "PNG")
+        >>> spit.load_image(file.getvalue()).shape
+        torch.Size([3, 30, 40])
     """
     return torch.from_numpy(decode(source, max_pixels)).permute(2, 0, 1).contiguous()
 
 
 def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None = None,
            name: str | None = None) -> NDArray[np.uint8]:
-    """The pixels that :func:`load_image` gives, channels last.
+    """The pixels of :func:`load_image`, channels last.
 
     Args:
-        least: where a smaller image will do, the shortest its sides may be; of a JPEG less is then decoded.
-        name: in messages; the source's own unless told.
+        least: if a smaller image will do, the least length of its sides; a JPEG is then decoded at a lower resolution.
+        name: for messages (default: the source's own).
 
     Shape:
         ``(H, W, 3)``.
@@ -96,13 +90,13 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
             return _rgb(_upright(image), shown)
         except ImageError:
             raise
-        except Exception as error:  # on damaged bytes Pillow's decoders let many kinds of error through
+        except Exception as error:  # on damaged bytes Pillow's decoders raise many kinds of errors
             raise ImageError(f"{shown}: expected a whole {image.format} image, but its data is truncated or damaged "
                              f"({_reason(error)}); get the file again") from error
 
 
 def _open(source: ImageSource) -> tuple[str, BinaryIO]:
-    """The source's name in messages and a binary file that is ours to close."""
+    """The source's name for messages, and a binary file to close after use."""
     if isinstance(source, bytes | bytearray | memoryview):
         return "image bytes", io.BytesIO(source)
     if isinstance(source, str | os.PathLike):
@@ -117,7 +111,7 @@ def _open(source: ImageSource) -> tuple[str, BinaryIO]:
         raise ImageError(f"{name}: expected a readable file object ({_reason(error)}); "
                          "open it with mode 'rb'") from error
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"{name}: expected a file object that gives bytes, got {type(data).__name__}; "
+        raise TypeError(f"{name}: expected a file object that returns bytes, got {type(data).__name__}; "
                         "open it with mode 'rb'")
     return name, io.BytesIO(data)
 
@@ -137,7 +131,7 @@ def _open_path(path: Path, name: str) -> BinaryIO:
 
 
 def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
-    """Read the header alone and refuse what is no image or announces too many pixels."""
+    """Read the header, and refuse a file that is no image or has too many pixels."""
     try:
         image = Image.open(file, formats=tuple(FORMATS))
     except UnidentifiedImageError as error:
@@ -163,10 +157,9 @@ def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
 
 def _upright(image: Image.Image) -> Image.Image:
     try:
-        turn = _TURNS.get(image.getexif().get(_EXIF_ORIENTATION, 1))
-    except Exception:  # damaged metadata is no reason to refuse sound pixels
+        return ImageOps.exif_transpose(image)
+    except Exception:  # the pixels are good even if the metadata is damaged
         return image
-    return image if turn is None else image.transpose(turn)
 
 
 def _rgb(image: Image.Image, name: str) -> NDArray[np.uint8]:
@@ -200,15 +193,15 @@ def _reason(error: Exception) -> str:
 
 
 def _printable(name: str) -> str:
-    """A name that keeps a message on one line."""
+    """A name without line breaks and control characters."""
     return name if name.isprintable() else repr(name)
 
 
 class _Quiet:
-    """No warnings while any thread decodes; Pillow warns of damaged metadata and of sizes we bound ourselves.
+    """Hides warnings while any thread decodes: Pillow warns about damaged metadata and sizes, which we check.
 
-    ``warnings.catch_warnings`` swaps a list of the whole process: overlapping uses in two threads
-    can leave the inner one's list behind for good. Here the first thread in swaps, the last one out restores.
+    ``warnings.catch_warnings`` replaces a list of the whole process, so overlapping uses in two threads can leave the
+    wrong one in place. Here the first thread replaces it and the last one restores it.
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,11 @@
-"""Photos to train on: folders and shards as one list, each photo whole, squashed to a square."""
+"""Photos to train on: folders and shards as one list, each photo squashed to a square."""
 
 import hashlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path, PurePosixPath
 
@@ -23,31 +23,30 @@ from spit.errors import ImageError
 
 Item = tuple[Tensor, float, int]
 BAD_SHARE = 0.01
-GAP = 2.0  # photos are halved or draft-decoded to no less than this many times their final side, then resized exactly
+GAP = 2.0  # photos are reduced in fast steps to at least this many times their final side, then resized exactly
 _log = logging.getLogger("spit")
 
 
 class Photos(Dataset[Item]):
     """A list of photos from any mix of folders and WebDataset shards.
 
-    ``photos[i]`` is ``(image, aspect, label)``: the whole image squashed to a square, what its width
-    over its height was, and its class, −1 where it has none. The crop un-squashes later, on the
-    training device. An image that cannot be read is named once and replaced by the next that can;
-    more than 1 % of them (and more than one) stop the run.
+    ``photos[i]`` is ``(image, aspect, label)``: the whole image squashed to a square, its width over its height, and
+    its class or −1. The crop restores the aspect later, on the training device. An image that cannot be read is
+    reported once and replaced by the next one; more than 1 % of them (and more than one) stop the run.
 
     Args:
         sources: folders, shards (``.tar``), or patterns of them: ``shards-{000..012}.tar``, ``part-*``.
         side: of the square.
-        labelled: whether every photo must have a class: the sub-folder of the source it lies in; in a
-            shard what ``key.cls`` says, or else the folder in the member's name.
-        classes: their names in order; those found, sorted, unless told. Where all come from
-            ``key.cls`` and are whole numbers, the number is the label.
+        labelled: every photo must have a class: the sub-folder of the source; in a shard the text of ``key.cls``, or
+            the folder in the member's name.
+        classes: their names in order (default: those found, sorted). If all come from ``key.cls`` and are whole
+            numbers, the number is the label.
 
     Shape:
         image ``(3, side, side)`` uint8.
 
     Raises:
-        ImageError: a source is missing or holds no image, or a photo has no class where it must.
+        ImageError: a source is missing or has no image, or a photo has no class.
     """
 
     def __init__(self, sources: Sequence[str | PathLike[str]], side: int, labelled: bool = False,
@@ -58,7 +57,7 @@ class Photos(Dataset[Item]):
             raise ValueError(f"expected a list of folders or shards, got {sources!r}")
         self.side = side
         self._containers: list[str] = []  # folders and shards
-        self._where: list[tuple[int, str, int, int]] = []  # container, name in it, offset and size in a shard or −1
+        self._where: list[tuple[int, str, int, int]] = []  # container, name, offset and size in a shard or −1
         found: list[str | None] = []
         numbered = True
         for source in sources:
@@ -88,40 +87,36 @@ class Photos(Dataset[Item]):
         return torch.zeros(3, self.side, self.side, dtype=torch.uint8), 1.0, -1  # the main process stops
 
     def names(self, index: int) -> str:
-        """Where a photo is, for messages."""
+        """The path of a photo, for messages."""
         container, name, offset, _ = self._where[index]
         return os.path.join(self._containers[container], name) if offset < 0 else (
             f"{self._containers[container]}:{name}")
 
     def label(self, index: int) -> int:
-        """The class of a photo, −1 where it has none."""
+        """The class of a photo, or −1."""
         return -1 if self.labels is None else int(self.labels[index])
 
     def source(self, index: int) -> bytes | Path:
-        """The file, or its bytes, that :func:`spit.load_image` reads."""
+        """The file or its bytes, for :func:`spit.load_image`."""
         container, name, offset, size = self._where[index]
         if offset < 0:
             return Path(self._containers[container], name)
         return read_member(self._containers[container], offset, size)
 
     def refuse(self, index: int, error: ImageError) -> bool:
-        """Note a photo that cannot be read, once; whether one may go on.
+        """Record a photo that cannot be read, and return whether the run may continue.
 
-        In a worker process it tells; elsewhere :meth:`check` raises.
+        Outside worker processes :meth:`check` raises instead.
         """
         if not self.bad[index]:
             self.bad[index] = True
-            _log.warning("%s (left out)", error)
+            _log.warning("%s (skipped)", error)
         if get_worker_info() is None:
             self.check()
         return int(self.bad.sum()) <= self._allowed
 
     def check(self) -> None:
-        """Stop where too many photos turned out to be unreadable.
-
-        Raises:
-            ImageError: more than 1 %, and more than one.
-        """
+        """Raise ImageError if too many photos could not be read: more than 1 %, and more than one."""
         bad = int(self.bad.sum())
         if bad > self._allowed:
             first = self.names(int(self.bad.nonzero()[0]))
@@ -133,7 +128,7 @@ class Photos(Dataset[Item]):
         return min(max(int(BAD_SHARE * len(self)), 1), len(self) - 1)
 
     def fingerprint(self) -> str:
-        """One short word for the names, their order and their classes; not for where they lie."""
+        """A hash of the names of the photos, their order and their classes, but not of their folders."""
         digest = hashlib.sha256()
         for index, (_, name, _, size) in enumerate(self._where):
             digest.update(f"{name}\0{size}\0{self.label(index)}\n".encode(errors="surrogatepass"))
@@ -179,9 +174,9 @@ class Photos(Dataset[Item]):
 
 
 class Centres(Dataset[Item]):
-    """The same photos as classifiers are evaluated on them, :func:`~spit.data.crops.central_square`.
+    """The :func:`~spit.data.crops.central_square` of each photo, for evaluation.
 
-    One that cannot be read is black with label −1, to be left out: none stands in for another here.
+    A photo that cannot be read is black with label −1, and not replaced by another.
 
     Shape:
         image ``(3, size, size)`` uint8.
@@ -203,14 +198,14 @@ class Centres(Dataset[Item]):
         return central_square(image, self.size), 1.0, self.photos.label(index)
 
     def check(self) -> None:
-        """As of :meth:`Photos.check`."""
+        """See :meth:`Photos.check`."""
         self.photos.check()
 
 
 def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Tensor, float]:
-    """A photo as a square, and what its width over its height was; read as :func:`spit.load_image` does.
+    """A photo squashed to a square, and its width over its height; read as by :func:`spit.load_image`.
 
-    A JPEG is decoded at the smallest of its sizes that is at least twice the square's.
+    A JPEG is decoded at its lowest resolution of at least twice the square's.
 
     Shape:
         ``(3, side, side)`` uint8.
@@ -223,15 +218,12 @@ def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Te
     return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous(), pixels.shape[1] / pixels.shape[0]
 
 
-def to_device(photos: "Photos | Centres | Subset[Item]", device: torch.device | str, workers: int,
-              progress: Callable[[int, int], None] | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """Decode all photos once, into memory of the device; 270,000 photos of side 192 are 30 GB.
-
-    Each batch is decoded by worker processes and written in its place; nothing is held twice.
+def to_device(photos: "Photos | Centres | Subset[Item]", device: torch.device | str,
+              workers: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Decode all photos once, into the memory of the device: 270,000 photos of side 192 take 30 GB.
 
     Args:
-        workers: processes; 0 decodes in this one.
-        progress: told how many of how many are done; a bar on a terminal unless told.
+        workers: decoding processes; 0 decodes in this one.
 
     Shape:
         ``(N, 3, side, side)`` uint8, ``(N,)`` float32 aspects, ``(N,)`` int64 labels.
@@ -240,33 +232,23 @@ def to_device(photos: "Photos | Centres | Subset[Item]", device: torch.device | 
     images = torch.empty(total, 3, side, side, dtype=torch.uint8, device=device)
     aspects = torch.empty(total, device=device)
     labels = torch.empty(total, dtype=torch.int64, device=device)
-    loader = DataLoader(photos, batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None)
-    with _bar(total) if progress is None else _given(progress) as report:
-        done = 0
-        for block, block_aspects, block_labels in loader:
-            if not isinstance(photos, Subset):
-                photos.check()
-            rows = slice(done, done + len(block))
-            images[rows], aspects[rows], labels[rows] = block, block_aspects, block_labels
-            done = rows.stop
-            report(done, total)
+    done = 0
+    for block, block_aspects, block_labels in _tracked(
+            DataLoader(photos, batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None)):
+        if not isinstance(photos, Subset):
+            photos.check()
+        rows = slice(done, done + len(block))
+        images[rows], aspects[rows], labels[rows] = block, block_aspects, block_labels
+        done = rows.stop
     return images, aspects, labels
 
 
-@contextmanager
-def _given(progress: Callable[[int, int], None]) -> Iterator[Callable[[int, int], None]]:
-    yield progress
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr, where that is a terminal and rich is installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield lambda done, total: None
+def _tracked(loader: "DataLoader[Item]") -> Iterator[list[Tensor]]:
+    """The batches, behind a progress bar if stderr is a terminal and rich is installed."""
+    if not sys.stderr.isatty() or find_spec("rich") is None:
+        yield from loader
         return
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("Decoding photos", total=total)
-        yield lambda done, total: bar.update(task, completed=done)
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(loader, "Decoding photos", console=Console(stderr=True), transient=True)

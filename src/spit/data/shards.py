@@ -1,7 +1,8 @@
-"""WebDataset shards: where each image lies in a tar file, so that any one can be read alone.
+"""WebDataset shards with random access: the position of each image in a tar file.
 
-A sample is the files that share a key: ``key.jpg`` and ``key.cls``, the key being the member's path up
-to the first dot of its last part. Reading needs the headers once and one ``pread`` an image after that.
+This is our own because the webdataset package reads shards from start to end, and a step must be able to read any
+photo. A sample is the files that share a key, the member's path up to the first dot of its name: ``key.jpg`` and
+``key.cls``. The headers are read once; an image is then one ``pread``.
 """
 
 import glob
@@ -26,8 +27,8 @@ class Member:
 
     Attributes:
         name: of the member.
-        offset, size: its bytes in the shard.
-        label: what ``key.cls`` says, or None.
+        offset, size: of its bytes in the shard.
+        label: the text of ``key.cls``, or None.
     """
 
     name: str
@@ -37,9 +38,9 @@ class Member:
 
 
 def expand_pattern(pattern: str) -> list[str]:
-    """The paths that a pattern names: ``{000..012}`` and ``{a,b}`` first, then ``*`` and ``?``, sorted.
+    """The paths of a pattern: ``{000..012}`` and ``{a,b}`` are expanded first, then ``*`` and ``?``, sorted.
 
-    A path without any of these stays as it is, whether it exists or not.
+    A path without any of these is returned as it is, whether it exists or not.
     """
     if os.path.exists(pattern):
         return [pattern]
@@ -47,16 +48,16 @@ def expand_pattern(pattern: str) -> list[str]:
     for path in _expand_braces(pattern):
         found = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
         if not found:
-            raise ImageError(f"{path}: expected files of that pattern, but there are none; check the path")
+            raise ImageError(f"{path}: no file has that pattern; check the path")
         paths += found
     return paths
 
 
 def index_shard(path: str | os.PathLike[str]) -> list[Member]:
-    """The images of a shard, in its order, from its headers.
+    """The images of a shard, in its order.
 
     Raises:
-        ImageError: no such file, no plain tar, or no image in it.
+        ImageError: no such file, no uncompressed tar file, or no image in it.
     """
     try:
         with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
@@ -64,19 +65,19 @@ def index_shard(path: str | os.PathLike[str]) -> list[Member]:
             labels = {key: os.pread(file.fileno(), member.size, member.offset_data).decode(errors="replace").strip()
                       for member, key, extension in _split(files) if extension == "cls"}
     except FileNotFoundError as error:
-        raise ImageError(f"{path}: expected a shard, but there is none; check the path") from error
+        raise ImageError(f"{path}: no such shard; check the path") from error
     except (tarfile.TarError, OSError) as error:
         raise ImageError(f"{path}: expected a whole, uncompressed tar file ({error}); make it again") from error
     members = [Member(member.name, member.offset_data, member.size, labels.get(key))
                for member, key, extension in _split(files) if f".{extension.lower()}" in EXTENSIONS]
     if not members:
         raise ImageError(f"{path}: expected members named key.jpg, key.png and the like, got none; in a WebDataset "
-                         "shard the extension begins at the first dot of a name")
+                         "shard the extension starts at the first dot of a name")
     return members
 
 
 def read_member(path: str | os.PathLike[str], offset: int, size: int) -> bytes:
-    """The bytes of one member; fewer where the shard was cut off.
+    """The bytes of one member; fewer if the shard is truncated.
 
     Raises:
         ImageError: the shard cannot be read.
@@ -92,7 +93,7 @@ def read_member(path: str | os.PathLike[str], offset: int, size: int) -> bytes:
 
 
 def is_shard(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is named as a shard is."""
+    """Whether a path has a shard's extension."""
     return Path(path).suffix.lower() == ".tar"
 
 
