@@ -1,6 +1,7 @@
-"""Boundary refinement: hand-worked moves, what it keeps, and numba's equality with the definition."""
+"""Boundary refinement: hand-worked moves, what it keeps, and that the backends equal the definition."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -13,23 +14,20 @@ from spit.tokenizers.preprocess import superpixel_features
 from spit.tokens import offsets_of
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
-BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
 
 
-def refined(backend: object, labels: list[list[int]], pixels: list[list[int]], sweeps: int = 1) -> list[list[int]]:
+def refined(backend: Any, labels: list[list[int]], pixels: list[list[int]], sweeps: int = 1) -> list[list[int]]:
     maps = torch.tensor([labels], dtype=torch.int32)
     offsets = torch.tensor([0, int(maps.max()) + 1])
     answer: Tensor = backend.refine(maps, offsets, torch.tensor([[pixels]], dtype=torch.uint8), sweeps)
     return answer[0].tolist()
 
 
-@BACKENDS
-def test_a_pixel_goes_where_its_color_is(backend: object) -> None:
+def test_a_pixel_goes_where_its_color_is(backend: Any) -> None:
     assert refined(backend, [[0, 0, 0, 1, 1]], [[9, 9, 50, 50, 50]]) == [[0, 0, 1, 1, 1]]
 
 
-@BACKENDS
-def test_the_gain_counts_what_the_move_does_to_both_means(backend: object) -> None:
+def test_the_gain_counts_what_the_move_does_to_both_means(backend: Any) -> None:
     """x = 10 among {0, 10}: staying costs 2/1 · 5² = 50, going to {15, 15, 16, 16} 4/5 · 5.5² = 24.2."""
     assert refined(backend, [[0, 0, 1, 1, 1, 1]], [[0, 10, 15, 15, 16, 16]]) == [[0, 1, 1, 1, 1, 1]]
     # From {0, 0, 0, 4}: staying costs 4/3 · 3² = 12, going to {8, 8} 2/3 · 4² = 10.67; to {9, 9} it would be 16.67.
@@ -37,8 +35,7 @@ def test_the_gain_counts_what_the_move_does_to_both_means(backend: object) -> No
     assert refined(backend, [[0, 0, 0, 0, 1, 1]], [[0, 0, 0, 4, 9, 9]]) == [[0, 0, 0, 0, 1, 1]]
 
 
-@BACKENDS
-def test_a_pixel_that_holds_its_region_together_stays(backend: object) -> None:
+def test_a_pixel_that_holds_its_region_together_stays(backend: Any) -> None:
     bridge = [[0, 1, 0], [0, 0, 0], [2, 2, 2]]
     pixels = [[9, 90, 9], [9, 90, 9], [90, 90, 90]]
     assert refined(backend, bridge, pixels)[1][1] == 0
@@ -48,14 +45,12 @@ def test_a_pixel_that_holds_its_region_together_stays(backend: object) -> None:
     assert refined(backend, far, [[9, 90, 9, 9], [9, 90, 9, 9], [90, 90, 90, 9], [9, 9, 9, 9]])[1][1] == 0
 
 
-@BACKENDS
-def test_the_last_pixel_of_a_region_stays(backend: object) -> None:
+def test_the_last_pixel_of_a_region_stays(backend: Any) -> None:
     assert refined(backend, [[0, 1, 0]], [[7, 7, 7]], 5) == [[0, 1, 0]]
     assert refined(backend, [[0]], [[7]], 5) == [[0]]
 
 
-@BACKENDS
-def test_equal_neighbors_go_by_north_west_east_south(backend: object) -> None:
+def test_equal_neighbors_go_by_north_west_east_south(backend: Any) -> None:
     labels = [[1, 1, 1], [2, 0, 3], [2, 0, 3], [2, 0, 3]]
     pixels = [[50, 50, 50], [50, 50, 50], [50, 9, 50], [50, 9, 50]]
     assert refined(backend, labels, pixels)[1][1] == 1  # three pixels of 50 each, and the north comes first
@@ -63,8 +58,7 @@ def test_equal_neighbors_go_by_north_west_east_south(backend: object) -> None:
     assert refined(backend, labels, pixels)[1][1] == 2
 
 
-@BACKENDS
-def test_no_sweep_and_no_gain_change_nothing(backend: object) -> None:
+def test_no_sweep_and_no_gain_change_nothing(backend: Any) -> None:
     labels = [[0, 0, 1, 1], [0, 0, 1, 1]]
     assert refined(backend, labels, [[9, 50, 9, 50], [50, 9, 50, 9]], 0) == labels
     assert refined(backend, labels, [[5] * 4] * 2, 3) == labels
@@ -116,3 +110,23 @@ def test_an_image_alone_and_in_a_batch(photo: Callable[[str, int], Tensor]) -> N
     for b in range(3):
         alone = cpu.refine(labels[b : b + 1], offsets_of(counts[b : b + 1]), pixels[b : b + 1], 2)
         assert torch.equal(alone[0], whole[b])
+
+
+@pytest.mark.usefixtures("few_programs", "small_blocks")
+@pytest.mark.parametrize("shape", [(3, 3, 11, 13), (1, 1, 1, 1), (2, 4, 1, 9), (2, 1, 9, 1), (2, 3, 16, 16)])
+def test_textures_in_triton(gpu: Any, mixed: Callable[..., Tensor], shape: tuple[int, ...]) -> None:
+    pixels = mixed(shape, 0, 255, first=8).to(torch.uint8)
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=2))
+    before = labels.clone()
+    got = gpu.refine(labels, offsets_of(counts), pixels, 2)
+    assert torch.equal(got, reference.refine(labels, offsets_of(counts), pixels, 2))
+    assert torch.equal(labels, before)
+
+
+@pytest.mark.usefixtures("few_programs")
+def test_a_photograph_in_triton(gpu: Any, photo: Callable[[str, int], Tensor]) -> None:
+    pixels = photo("chelsea", 48)[None]
+    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=3))
+    expected = reference.refine(labels, offsets_of(counts), pixels, 2)
+    assert not torch.equal(expected, labels)
+    assert torch.equal(gpu.refine(labels, offsets_of(counts), pixels, 2), expected)

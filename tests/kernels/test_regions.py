@@ -1,3 +1,7 @@
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from spit.kernels import cpu, reference
+from spit.partition import Partition
 from spit.tokens import offsets_of
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
@@ -47,8 +52,7 @@ def test_equals_numpy_region_by_region(backend: object, drawn: tuple[Tensor, Ten
             assert boxes[row].tolist() == expected
 
 
-@BACKENDS
-def test_hand_case(backend: object) -> None:
+def test_hand_case(backend: Any) -> None:
     labels = torch.tensor([[[0, 0, 1], [2, 2, 1]], [[0, 0, 0], [0, 1, 0]]], dtype=torch.int32)
     offsets = torch.tensor([0, 3, 5])
     assert backend.region_sizes(labels, offsets).tolist() == [2, 2, 2, 5, 1]
@@ -78,9 +82,58 @@ def test_compose_follows_each_region_upwards(seed: int, batch: int, steps: int, 
     assert all(map(torch.equal, parents, before))
 
 
-@BACKENDS
-def test_any_layout(backend: object) -> None:
+def test_any_layout(backend: Any) -> None:
     labels, offsets = random_labels(3, 2, 8, 6, 5)
     for name in ("region_sizes", "region_boxes"):
         operation = getattr(backend, name)
         assert torch.equal(operation(labels.mT, offsets), operation(labels.mT.contiguous(), offsets))
+
+
+def test_numbers_without_a_pixel(backend: Any) -> None:
+    labels, offsets = torch.tensor([[[0, 0, 3], [3, 3, 3]]], dtype=torch.int32), torch.tensor([0, 6])
+    assert backend.region_sizes(labels, offsets).tolist() == [2, 0, 0, 4, 0, 0]
+    assert backend.region_boxes(labels, offsets).tolist() == [
+        [0, 0, 1, 2], [0] * 4, [0] * 4, [0, 0, 2, 3], [0] * 4, [0] * 4]
+
+
+@pytest.mark.parametrize("blocks", ["", "small_blocks"])
+@pytest.mark.parametrize("case", [(1, 1, 1, 1), (2, 1, 9, 4), (2, 9, 1, 4), (3, 12, 7, 20), (1, 25, 24, 3)])
+def test_parity_in_triton(gpu: Any, request: pytest.FixtureRequest, case: tuple[int, ...], blocks: str) -> None:
+    if blocks:
+        request.getfixturevalue(blocks)
+    labels, offsets = random_labels(0, *case)
+    for name in ("region_sizes", "region_boxes"):
+        got, expected = getattr(gpu, name)(labels, offsets), getattr(reference, name)(labels, offsets)
+        assert got.dtype == expected.dtype
+        assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("blocks", ["", "small_blocks"])
+@pytest.mark.parametrize("counts", [
+    [[1, 1]],  # one image, one level
+    [[5], [3], [1]],
+    [[40, 3, 700], [9, 3, 41], [9, 1, 2], [1, 1, 2]],  # images of very different sizes
+])
+def test_compose_in_triton(gpu: Any, request: pytest.FixtureRequest, counts: list[list[int]], blocks: str) -> None:
+    if blocks:
+        request.getfixturevalue(blocks)
+    rng = np.random.default_rng(0)
+    levels = [*counts, counts[-1]]
+    offsets = [offsets_of(torch.tensor(level)) for level in levels]
+    parents = []
+    for below, above in pairwise(levels):
+        images = [rng.integers(0, upper, lower) for lower, upper in zip(below, above, strict=True)]
+        parents.append(torch.from_numpy(np.concatenate(images)).int())
+    before = [level.clone() for level in parents]
+    got = gpu.compose(parents, offsets)
+    assert got.dtype == torch.int32
+    assert torch.equal(got, reference.compose(parents, offsets))
+    assert all(map(torch.equal, parents, before))
+
+
+def test_a_partition_of_the_gpu_is_measured_there(on_gpu: Callable[..., Any]) -> None:
+    """Partition.sizes and boxes go through the same dispatch."""
+    labels = torch.tensor([[[0, 1], [0, 1]]], dtype=torch.int32)
+    partition = on_gpu(Partition.of, labels, torch.tensor([2]))
+    assert on_gpu(partition.sizes).tolist() == [2, 2]
+    assert on_gpu(partition.boxes).tolist() == [[0, 0, 2, 1], [0, 1, 2, 2]]

@@ -1,7 +1,8 @@
-"""Both backends give the same hierarchy, bit for bit, whatever the rules and however many ties."""
+"""All backends give the same hierarchy, bit for bit, whatever the rules and however many ties."""
 
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 import pytest
 import torch
@@ -9,10 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spit.kernels import SCALE, Levels, Rules, cpu, reference
+from kernels.parity import assert_same
+from spit.kernels import SCALE, Rules, cpu, reference
 from spit.tokenizers.preprocess import superpixel_features
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
+Draw = Callable[..., Tensor]
+FEW = pytest.mark.usefixtures("few_programs")
+ALL = Rules(levels=3, compactness=0.3, merge_threshold=0.3, max_tokens=3)
 
 unit = st.sampled_from([0.0, 0.1, 1 / 3, 0.5, 0.9, 1.0]) | st.floats(0, 1)
 rules_of = st.builds(
@@ -27,15 +32,6 @@ rules_of = st.builds(
 )
 sides = st.sampled_from([1, 2, 3, 4, 7, 11, 16])
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), sides, sides)
-
-
-def assert_same(got: Levels, expected: Levels) -> None:
-    assert len(got) == len(expected)
-    for t, ((parents, counts), (right_parents, right_counts)) in enumerate(zip(got, expected, strict=True)):
-        assert parents.dtype == right_parents.dtype == torch.int32
-        assert counts.dtype == right_counts.dtype == torch.int64
-        assert torch.equal(counts, right_counts), f"level {t}: {counts.tolist()} and {right_counts.tolist()}"
-        assert torch.equal(parents, right_parents), f"level {t}"
 
 
 @settings(deadline=None, max_examples=500)
@@ -79,9 +75,8 @@ def test_levels_fit_into_each_other(texture: Texture, seed: int, shape: tuple[in
         regions = counts
 
 
-@pytest.mark.parametrize("backend", [reference, cpu])
 @pytest.mark.parametrize("layout", ["channels_last", "slice", "expand", "transpose"])
-def test_any_layout(backend: object, layout: str) -> None:
+def test_any_layout(backend: Any, layout: str) -> None:
     base = torch.randint(-SCALE, SCALE, (2, 3, 12, 10), dtype=torch.int16, generator=torch.Generator().manual_seed(0))
     strided = {
         "channels_last": lambda: base.to(memory_format=torch.channels_last),
@@ -91,6 +86,97 @@ def test_any_layout(backend: object, layout: str) -> None:
     }[layout]()
     rules = Rules(levels=2, compactness=0.1)
     assert_same(backend.superpixels(strided, rules), backend.superpixels(strided.clone().contiguous(), rules))
+
+
+@pytest.mark.parametrize("rules", [Rules(levels=1), Rules(levels=3, compactness=0.2), ALL], ids=["1", "3", "all"])
+def test_labels_are_the_last_level(compiled: Any, mixed: Draw, rules: Rules) -> None:
+    features = mixed((3, 3, 7, 10), -SCALE, SCALE, first=8).to(torch.int16)
+    labels, counts = compiled.superpixel_labels(features, rules)
+    expected_labels, expected_counts = reference.superpixel_labels(features, rules)
+    assert (labels.dtype, counts.dtype) == (torch.int32, torch.int64)
+    assert torch.equal(labels, expected_labels)
+    assert torch.equal(counts, expected_counts)
+
+
+def test_an_image_is_alone_in_its_batch(backend: Any, mixed: Draw) -> None:
+    features = mixed((3, 3, 8, 7), -SCALE, SCALE, first=8).to(torch.int16)
+    labels, counts = backend.superpixel_labels(features, Rules(levels=3))
+    order = [2, 0, 2]
+    shuffled, shuffled_counts = backend.superpixel_labels(features[order], Rules(levels=3))
+    assert torch.equal(shuffled, labels[order])
+    assert torch.equal(shuffled_counts, counts[order])
+    assert torch.equal(backend.superpixel_labels(features[1:2], Rules(levels=3))[0], labels[1:2])
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 100_000), shape=shapes, share=st.floats(0, 1), capped=st.booleans())
+def test_between_two_levels(texture: Texture, seed: int, shape: tuple[int, ...], share: float, capped: bool) -> None:
+    """Both backends go from level 1 to any count, down to that of level 2 if its boundaries stay."""
+    features = texture(seed, (1, *shape[1:]), -SCALE, SCALE).to(torch.int16)
+    fine, coarse = (cpu.superpixel_labels(features, Rules(levels=levels))[0][0] for levels in (1, 2))
+    least, most = int(coarse.max()) + 1 if capped else 1, int(fine.max()) + 1
+    count = least + round(share * (most - least))
+    ceiling = coarse if capped else None
+    got, expected = (backend.between(features[0], fine, ceiling, count) for backend in (cpu, reference))
+    assert got.dtype == expected.dtype == torch.int32
+    assert torch.equal(got, expected)
+    assert got.unique().tolist() == list(range(count))
+
+
+@FEW
+@pytest.mark.parametrize("rules", [
+    Rules(levels=1),
+    Rules(levels=2),
+    Rules(levels=3, loop_mean=2.0),
+    Rules(levels=6),
+    Rules(similarity="euclidean"),
+    Rules(similarity="variance", loop_clip=None, max_tokens=9),
+    Rules(similarity="variance", compactness=0.2),
+    Rules(loop_clip=None),
+    Rules(loop_clip=inf),
+    Rules(loop_clip=0.0),
+    Rules(compactness=0.5),
+    Rules(compactness=1.0, levels=3),
+    Rules(levels=1, merge_threshold=0.2),
+    Rules(levels=2, merge_threshold=1.0),
+    Rules(merge_threshold=0.2),
+    Rules(levels=1, max_tokens=7),
+    Rules(levels=2, max_tokens=1000),
+    Rules(levels=3, max_tokens=1),
+    ALL,
+    Rules(levels=2, similarity="euclidean", loop_clip=None, compactness=0.1, merge_threshold=0.1, max_tokens=9),
+], ids=repr)
+def test_rules_in_triton(gpu: Any, mixed: Draw, rules: Rules) -> None:
+    features = mixed((3, 3, 11, 13), -SCALE, SCALE, first=8).to(torch.int16)  # nearly flat, an outlier, noise
+    before = features.clone()
+    assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
+    assert torch.equal(features, before)
+
+
+@FEW
+@pytest.mark.parametrize(("shape", "rules"), [
+    ((1, 1, 1, 1), Rules(levels=3)),
+    ((2, 5, 1, 1), ALL),
+    ((2, 3, 1, 2), Rules(levels=3)),
+    ((2, 2, 1, 17), Rules(levels=3)),
+    ((2, 4, 1, 17), ALL),
+    ((2, 4, 17, 1), Rules(levels=3)),
+    ((2, 1, 17, 1), ALL),
+    ((2, 1, 2, 9), Rules()),
+    ((3, 5, 7, 4), Rules(levels=3)),
+], ids=str)
+def test_shapes_in_triton(gpu: Any, mixed: Draw, shape: tuple[int, ...], rules: Rules) -> None:
+    features = mixed(shape, -SCALE, SCALE).to(torch.int16)
+    assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
+
+
+@FEW
+@pytest.mark.parametrize(("similarity", "compactness"), [("cosine", 0.0), ("cosine", 0.25), ("euclidean", 0.25)])
+def test_ties_in_triton(gpu: Any, mixed: Draw, similarity: Any, compactness: float) -> None:
+    """Flat images, checkerboards, stripes, two values, two bits: in one batch, so that none sees another."""
+    features = mixed((7, 2, 5, 7), -SCALE, SCALE, first=0).to(torch.int16)
+    rules = Rules(levels=3, similarity=similarity, compactness=compactness, max_tokens=2)
+    assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
 
 
 @pytest.mark.usefixtures("torch_threads")

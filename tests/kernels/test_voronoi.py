@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,15 +90,13 @@ def test_some_cells_do_fall_apart_on_the_grid() -> None:
     assert 0 < loose < 0.01 * 60 * 21 * 21
 
 
-@pytest.mark.parametrize("backend", [reference, cpu])
-def test_hand_case(backend: object) -> None:
+def test_hand_case(backend: Any) -> None:
     """Sites at columns 0 and 4 of five: the middle is as far from both and goes to the smaller number."""
     assert backend.nearest_sites(torch.tensor([[[0, 0], [0, 4]]]).int(), 1, 5).tolist() == [[[0, 0, 0, 1, 1]]]
     assert backend.nearest_sites(torch.tensor([[[0, 4], [0, 0]]]).int(), 1, 5).tolist() == [[[1, 1, 0, 0, 0]]]
 
 
-@pytest.mark.parametrize("backend", [reference, cpu])
-def test_a_pixel_cut_off_goes_to_a_cell_that_touches_it(backend: object) -> None:
+def test_a_pixel_cut_off_goes_to_a_cell_that_touches_it(backend: Any) -> None:
     """(3, 0) is nearest to (1, 2), 8 against 9 and 9, but (2, 0) and (3, 1) belong to the other two."""
     sites = torch.tensor([[[0, 0], [1, 2], [3, 3]]]).int()
     assert nearest(sites[0], 4, 4)[3, 0] == 1
@@ -107,6 +106,33 @@ def test_a_pixel_cut_off_goes_to_a_cell_that_touches_it(backend: object) -> None
         [0, 1, 1, 2],
         [0, 2, 2, 2],
     ]
+
+
+def test_ties_go_to_the_smaller_number(backend: Any) -> None:
+    """The middle row and column are as far from two corners."""
+    corners = torch.tensor([[[8, 8], [0, 8], [8, 0], [0, 0]]]).int()
+    labels = backend.nearest_sites(corners, 9, 9)[0]
+    assert labels[4].tolist() == [2] * 4 + [0] * 5
+    assert labels[:, 4].tolist() == [1] * 4 + [0] * 5
+
+
+@pytest.mark.parametrize(("size", "cells"), [
+    ((1, 1), 1), ((1, 17), 5), ((17, 1), 17), ((2, 40), 11), ((9, 13), 1), ((13, 9), 15), ((17, 19), 14), ((20, 31), 7),
+    ((5, 6), 30),
+])
+def test_parity_in_triton(gpu: Any, size: tuple[int, int], cells: int) -> None:
+    sites = random_sites(cells, 2, *size, cells / (size[0] * size[1]))
+    before = sites.clone()
+    got = gpu.nearest_sites(sites, *size)
+    assert got.dtype == torch.int32
+    assert torch.equal(got, reference.nearest_sites(sites, *size))
+    assert torch.equal(sites, before)
+
+
+def test_sites_crowded_far_from_most_pixels(compiled: Any) -> None:
+    """All in one corner: the search goes through rings of empty buckets."""
+    sites = torch.tensor([[[0, 0], [0, 1], [1, 0], [2, 2]], [[29, 40], [28, 40], [29, 38], [27, 39]]]).int()
+    assert torch.equal(compiled.nearest_sites(sites, 30, 41), reference.nearest_sites(sites, 30, 41))
 
 
 def test_loose_pieces_settle_from_the_rim_inwards() -> None:
