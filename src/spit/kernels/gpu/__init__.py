@@ -1,7 +1,6 @@
 """The hot operations as Triton kernels, with the names and results of ``kernels.reference``."""
 # ruff: noqa: F401  (the dispatch looks operations up by name)
 
-from spit.kernels.cpu.superpixels import between  # its tensors are on the CPU
 from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.gpu.preprocess import diffuse, look_up
 from spit.kernels.gpu.refinement import refine
@@ -9,3 +8,4 @@ from spit.kernels.gpu.regions import compose, region_boxes, region_sizes
 from spit.kernels.gpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.gpu.voronoi import nearest_sites
 from spit.kernels.reference.preprocess import saturate  # plain torch, which runs on any device
+from spit.kernels.reference.superpixels import between  # its tensors are on the CPU
