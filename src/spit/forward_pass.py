@@ -89,6 +89,7 @@ class ForwardPass:
                              "use a method that does not need it, such as prototype or lime, or cut the final tokens")
         return trace
 
+    @torch.no_grad()
     def layer_tokens(self, layer: int) -> Tokens:
         """The tokens that leave a layer, through the final norm, without the class token."""
         if layer == self.model.config.depth - 1:

@@ -334,15 +334,17 @@ def stack(maps: Sequence[Tensor]) -> Maps:
     return torch.stack(list(maps)) if len({one.shape for one in maps}) == 1 else tuple(maps)
 
 
-def _tensors(item: Any) -> list[Any]:
-    """Images of any kind as ``(C, H, W)`` tensors; :func:`image_blocks` refuses what is left."""
+def _tensors(item: Any) -> list[Tensor]:
+    """Images of any kind as ``(C, H, W)`` tensors."""
     if isinstance(item, str | PathLike):
         return [load_image(item)]
     if isinstance(item, Picture):
         item = np.array(item.convert("RGB"))
     if isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3:
         return [torch.tensor(item).movedim(-1, 0)]
-    return list(item) if isinstance(item, Tensor) and item.ndim == 4 else [item]
+    if not isinstance(item, Tensor):
+        image_blocks([item])  # raises, with the way to convert it
+    return list(item) if item.ndim == 4 else [item]
 
 
 def _check_mode(model: SpitModel) -> None:

@@ -74,7 +74,8 @@ def test_the_kernel():
 
 
 def test_errors(small, images, monkeypatch):
-    for options, message in (({"samples": 0}, "samples of at least 1"), ({"omitted": (0.5, 1.5)}, "omitted of at most 1")):
+    for options, message in (({"samples": 0}, "samples of at least 1"),
+                             ({"omitted": (0.5, 1.5)}, "omitted of at most 1")):
         with pytest.raises(ValueError, match=message):
             Lime(**options)
     monkeypatch.setitem(sys.modules, "captum.attr", None)

@@ -34,8 +34,9 @@ class Segmentation:
     Example:
         >>> import spit, torch
         >>> model = spit.create_model("vit_tiny_16")
-        >>> spit.segment(model, torch.zeros(1, 3, 32, 48))
-        Segmentation(foreground [0%], Partition(1 image of 32×48, regions [6]))
+        >>> found = spit.segment(model, torch.rand(2, 3, 32, 48))
+        >>> found.saliency.shape, found.values.shape
+        (torch.Size([2, 32, 48]), torch.Size([12]))
     """
 
     saliency: Maps
