@@ -1,4 +1,4 @@
-"""Errors in what comes from outside: files, weights and missing packages. Wrong arguments are ValueError or TypeError."""
+"""Errors in what comes from outside: files, weights and missing packages."""
 
 
 class SpitError(Exception):
@@ -44,9 +44,8 @@ class MissingExtra(SpitError, ImportError):
 
     Example:
         >>> import spit
-        >>> raise spit.MissingExtra("captum", "explain", "LIME")
-        Traceback (most recent call last):
-        spit.errors.MissingExtra: LIME needs captum; install the extra: pip install -e '.[explain]' in the project's folder
+        >>> print(spit.MissingExtra("captum", "explain", "LIME"))
+        LIME needs captum; install the extra: pip install -e '.[explain]' in the project's folder
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:

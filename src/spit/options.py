@@ -9,15 +9,22 @@ refuse.
 """
 
 import difflib
+import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Kind = TypeVar("Kind", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
 SECTION = re.compile(r"\n\n    (?=(?:Shape|Example|Note|Raises|References):\n)")
+
+
+def _cached(function: Function) -> Function:
+    """:func:`functools.cache` with the type of the function; mypy does not take a class for hashable."""
+    return cast(Function, cache(function))
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,10 @@ class Spec:
 
     def check(self, name: str, value: Any) -> None:
         """Raise ValueError if a value is out of range."""
-        bounds = ((self.least, "of at least", lambda bound: value >= bound),
-                  (self.above, "above", lambda bound: value > bound),
-                  (self.most, "of at most", lambda bound: value <= bound),
-                  (self.below, "below", lambda bound: value < bound))
+        bounds = ((self.least, "of at least", operator.ge), (self.above, "above", operator.gt),
+                  (self.most, "of at most", operator.le), (self.below, "below", operator.lt))
         for bound, words, holds in bounds:
-            if bound is not None and not holds(bound):  # NaN fails every comparison
+            if bound is not None and not holds(value, bound):  # NaN fails every comparison
                 raise ValueError(f"expected {name} {words} {bound}, got {value}")
         if self.choices and isinstance(value, str):
             check_choice(name, value, self.choices)
@@ -119,7 +124,7 @@ def check(options: Any) -> None:
             spec.check(item.name, one)
 
 
-@cache
+@_cached
 def declared(kind: type) -> list[tuple[Field[Any], Any, Spec]]:
     """The options of a dataclass: field, type and what :func:`option` said."""
     found = []
@@ -136,7 +141,7 @@ def option_names(kind: type) -> list[str]:
     return [item.name for item in fields(kind)]
 
 
-@cache
+@_cached
 def types_of(kind: type) -> dict[str, Any]:
     """The type of each field of a dataclass."""
     return get_type_hints(kind)
@@ -155,7 +160,7 @@ def check_choice(name: str, value: object, known: Iterable[str], hint: str = "")
     """Raise ValueError if a word is not among the known ones; name the nearest, or give the hint if none is near."""
     known = list(known)
     if value not in known:
-        near = difflib.get_close_matches(str(value), known, n=1)
+        near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.7)
         hint = f"did you mean {near[0]!r}?" if near else hint
         raise ValueError(f"expected {name} to be one of {', '.join(known)}, got {value!r}{hint and '; ' + hint}")
 

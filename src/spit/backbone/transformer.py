@@ -24,7 +24,7 @@ class TransformerOptions(Options):
     depth: int = option(12, "Attention blocks", least=1)
     heads: int = option(3, "Attention heads of a block", least=1)
     mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0)
-    qkv_bias: bool = option(False, "Whether queries, keys and values have a bias, as DeiT's; the published SPiT's do not")
+    qkv_bias: bool = option(False, "Whether queries, keys and values have a bias: DeiT's do, SPiT's do not")
     layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales")
     drop_path: float = option(0.0, "Stochastic depth of the last block; it grows linearly from 0 in the first", least=0,
                               below=1)
