@@ -1,4 +1,4 @@
-"""Table 1 in small: ViT, RViT and SPiT from nothing on Imagenette, each with and without gradient features.
+"""Table 1 in small: ViT, RViT and SPiT from scratch on Imagenette, each with and without gradient features.
 
     python benchmarks/imagenette.py --photos imagenette --output runs/imagenette        # on a machine with CUDA
 
@@ -12,18 +12,18 @@ from pathlib import Path
 import torch
 from provenance import ROOT, arguments, print_provenance
 
-from spit.cli.measuring import Measuring
 from spit.data.folders import image_paths
-from spit.evaluation import classification
-from spit.evaluation.answers import Examiner, Setup
+from spit.evaluation.classification import Classification, Head
 from spit.evaluation.labelled import labelled_folder
+from spit.evaluation.runner import Runner
+from spit.predictor import load
 from spit.training.distributed import Team
-from spit.training.recipe import read_recipe
+from spit.training.recipe import Recipe
 from spit.training.train import train
 
 RECIPE = ROOT / "recipes" / "imagenette_tiny.toml"
 VALIDATION = "ILSVRC2012_val"
-TESTED = 6  # every so-manieth photo of a class
+TESTED = 6  # one photo of a class in so many
 SIZE = 160
 
 
@@ -43,17 +43,17 @@ def main() -> None:
     for folder in folders:
         if not (folder / "model").is_dir():
             name, _, features = folder.name.partition("_")
-            train(read_recipe(RECIPE, [
-                f"model.name={name}_tiny_16", f"model.gradients={str(features == 'gradients').lower()}",
+            train(Recipe.read(RECIPE, [
+                f"model.name={name}_tiny_16.paper", f"model.options.gradients={str(features == 'gradients').lower()}",
                 f'data.train=["{data}/train"]', f'data.validation=["{data}/test"]', *args.changes]), folder,
                 Team.join(device))
-    subjects = Measuring(device=device).load([str(folder / "model") for folder in folders])
+    predictors = [load(str(folder / "model"), device, SIZE) for folder in folders]
+    for folder, predictor in zip(folders, predictors, strict=True):
+        predictor.name = folder.name
     learnt, tested = labelled_folder(data / "train"), labelled_folder(data / "test")
-    with Examiner(Setup(SIZE, 256 if device == "cuda" else 64, torch.device(device)),
-                  args.output / "images.jsonl") as examiner:
-        rows = classification.evaluate(examiner, subjects, tested)
-        rows += classification.evaluate(examiner, subjects, tested, classification.Head("knn", learnt))
-    print(classification.sheet(rows, "Imagenette, from nothing.").markdown())
+    with Runner(args.output / "images.jsonl", batch=256 if device == "cuda" else 64) as runner:
+        print(runner.evaluate(Classification(predictors, tested)).markdown())
+        print(runner.evaluate(Classification(predictors, tested, Head(head="knn"), learnt)).markdown())
 
 
 def split(photos: Path, target: Path) -> Path:

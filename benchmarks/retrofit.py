@@ -4,13 +4,12 @@
 
 All runs see the same photos for as many samples; accuracy is top-1 of the averaged weights on the
 validation photos, none of which is trained on, before and after. Runs are short, so differences are what counts.
-``--start MODEL --samples 0 --variant base "keep 0.1" "keep 0.2"`` measures what a share of the beginning is worth to a
-model that is there already.
+``--start MODEL --samples 0 --variant base "keep 0.1" "keep 0.2"`` measures what distill.keep is worth to
+a trained student.
 """
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -18,26 +17,27 @@ from provenance import arguments, print_provenance
 
 from spit.bench import median_ms
 from spit.data.photos import Centres, Photos
+from spit.registry import load_model
 from spit.training.augment import AugmentConfig, apply, draw
 from spit.training.batches import Batches
-from spit.training.distill import Distillation, DistillConfig, student_of
+from spit.training.distill import STUDENT, Distillation, DistillConfig, student_of
 from spit.training.distributed import Team
 from spit.training.loop import fit
-from spit.training.recipe import Optimization, RunRecipe
-from spit.training.retrofit import NEAR_PATCHES, load_parent
+from spit.training.recipe import DataRecipe, Optimization, RunRecipe
+from spit.training.retrofit import RetrofitRecipe
 from spit.training.task import Batch
 from spit.training.teachers import load_teacher
 from spit.training.validate import Validation
-from spit.weights import load as load_model
 
 SEED = 0
 BASE = {
     "batch": 1024, "lr": 2.5e-4, "logits": 1.0, "class_token": 1.0, "tokens": 10.0, "embedder_rate": 4.0,
     "scale": 0.35, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
-    "tokenizer": "superpixel", "options": NEAR_PATCHES["superpixel"], "fill": "image",
+    "tokenizer": "superpixel", "options": STUDENT["tokenizer_options"], "fill": "image",
     "second": "", "keep": 0.0,
 }
+PAPER = {"compactness": 0.0, "self_loop": "clipped"}
 VARIANTS = {
     "base": {},
     "lr 1e-3": {"lr": 1e-3},
@@ -61,15 +61,15 @@ VARIANTS = {
     "batch 128": {"batch": 128},
     "160 px": {"size": 160},
     "192 px": {"size": 192},
-    "not compact": {"options": {}},
+    "not compact": {"options": PAPER},
     "compactness 0.4": {"options": {"compactness": 0.4, "self_loop": "none"}},
-    "with the self-loop": {"options": {"compactness": 0.8}},
+    "with the self-loop": {"options": {"compactness": 0.8, "self_loop": "clipped"}},
     "256 px": {"size": 256},
     "288 px": {"size": 288},
     "filled with 0": {"fill": "zero"},
     "filled with the mean": {"fill": "mean"},
     "filled with the mean, lr 5.5e-4": {"fill": "mean", "lr": 5.5e-4},
-    "not compact, filled with 0": {"options": {}, "fill": "zero"},
+    "not compact, filled with 0": {"options": PAPER, "fill": "zero"},
     "voronoi": {"tokenizer": "voronoi", "options": {}},
     "voronoi, filled with the mean": {"tokenizer": "voronoi", "options": {}, "fill": "mean"},
     **{f"keep {share}": {"keep": share} for share in (0.1, 0.15, 0.2, 0.3)},
@@ -112,12 +112,14 @@ def run(name: str, options: dict, args, batches: Batches, validation: Validation
         return
     batches.batch = options["batch"]
     epochs = args.samples / len(batches.photos)
-    optimization = Optimization(epochs=epochs, batch=options["batch"], lr=options["lr"], warmup=0.1 * epochs, ema=0.99,
-                                drop_path=0.0, **({"precision": "bf16", "compile": True}
-                                                  if team.device.type == "cuda" else {}))
+    faster = {"precision": "bf16", "compile": True} if team.device.type == "cuda" else {}
+    recipe = RetrofitRecipe(
+        data=DataRecipe(size=options["size"]), augment=augment(options), run=RunRecipe(seed=SEED, validate=0,
+                                                                                       checkpoint=10**6),
+        optimization=Optimization(epochs=epochs, batch=options["batch"], lr=options["lr"], warmup=0.1 * epochs,
+                                  ema=0.99, **faster))
     with tempfile.TemporaryDirectory() as folder:
-        outcome = fit(task, batches, Path(folder), team, size=options["size"], augment=augment(options),
-                      optimization=optimization, run=RunRecipe(seed=SEED, validate=0, checkpoint=10**6))
+        outcome = fit(task, batches, Path(folder), team, recipe)
     print(f"{name:26s} {before} {columns(outcome.figures)} {outcome.seconds:8.1f}", flush=True)
 
 
@@ -131,10 +133,10 @@ def augment(options: dict) -> AugmentConfig:
 
 
 def make_task(args, options: dict, device: torch.device, validation: Validation | None = None) -> Distillation:
-    teacher = load_parent(args.parent).to(device)
-    student = load_model(args.start) if args.start else student_of(
-        teacher, options["tokenizer"], options["options"], options["gradients"], options["budget"],
-        fill=options["fill"])
+    teacher = load_model(args.parent).to(device)
+    student = load_model(args.start) if args.start else student_of(teacher, {
+        "tokenizer": options["tokenizer"], "tokenizer_options": options["options"], "gradients": options["gradients"],
+        "token_budget": options["budget"], "fill": options["fill"]})
     student = student.to(device)
     second = load_teacher(options["second"], device, compiled=device.type == "cuda") if options["second"] else None
     if device.type == "cuda":
@@ -142,9 +144,7 @@ def make_task(args, options: dict, device: torch.device, validation: Validation 
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
                            embedder_rate=options["embedder_rate"], keep=options["keep"])
-    return Distillation(student, teacher, config, second,
-                        validation and (lambda model, team: validation(lambda x: model(x).float(), team)),
-                        compiled=device.type == "cuda")
+    return Distillation(student, teacher, config, second, validation, compiled=device.type == "cuda")
 
 
 def parts(args, batches: Batches, device: torch.device, batch: int) -> None:
@@ -171,7 +171,7 @@ def parts(args, batches: Batches, device: torch.device, batch: int) -> None:
             loss = task.student(cropped).square().mean()
         loss.backward()
 
-    bare = Distillation(task.student, task.parent, replace(task.config, tokens=0.0))
+    bare = Distillation(task.student, task.parent, task.config.replace(tokens=0.0))
     for name, function in {
         "augmentation": lambda: apply(images, aspects, drawn, 224),
         "augmentation, compiled": lambda: apply(images, aspects, drawn, 224, compiled=device.type == "cuda"),

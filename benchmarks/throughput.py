@@ -25,7 +25,7 @@ from spit.training.train import train
 
 SEED = 0
 SIZE = 256
-BATCHES = {"spit_tiny_16": 1024, "spit_base_16": 256}
+BATCHES = {"spit_tiny_16.paper": 1024, "spit_base_16.paper": 256}
 LOG = 20
 
 
@@ -52,7 +52,8 @@ def trained(model: str, batch: int, images: str, steps: int, workers: int, devic
     epochs = steps * batch / len(Photos([images], SIZE))
     cuda = device.type == "cuda"
     recipe = Recipe(
-        ModelRecipe(model), DataRecipe((images,), side=288, size=SIZE, workers=workers, resident=True),
+        ModelRecipe(model, options={"drop_path": 0.2}),
+        DataRecipe((images,), side=288, size=SIZE, workers=workers, resident=True),
         optimization=Optimization(epochs=epochs, batch=batch, precision="bf16" if cuda else "fp32", compile=cuda),
         run=RunRecipe(seed=SEED, log=LOG, checkpoint=10**6, validate=0))
     with tempfile.TemporaryDirectory() as folder:
