@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
     ("errors", "options"),
-    ("parts", "images", "tokens", "contrast", "kernels", "partition"),
-    ("tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "model", "arrays"),  # arrows
+    ("images", "tokens", "contrast", "kernels", "partition", "validation"),
+    ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "model", "arrays"),  # arrows
     ("data", "drawing", "weights", "interop", "registry"),
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction

@@ -7,6 +7,7 @@ import pytest
 
 from spit.cli.console import Say
 from spit.cli.inputs import Input, find_inputs, for_each
+from spit.cli.options import Output
 from spit.errors import ImageError
 
 
@@ -55,9 +56,9 @@ def test_what_an_earlier_run_wrote_below_the_folder_is_left_out(tmp_path: Path) 
 
 
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    touch(tmp_path, "cat.jpg", "out")
+    touch(tmp_path, "out")
     with pytest.raises(ValueError, match="expected a folder for --output"):
-        find_inputs([tmp_path / "cat.jpg"], tmp_path / "out")
+        Output(tmp_path / "out")
 
 
 def test_a_missing_path_does_not_stop_the_others(spit: Callable[..., Any], photo: Callable[..., Path],

@@ -3,10 +3,11 @@
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 import pytest
-import typer
+from typer.models import OptionInfo
 
 import spit
 from spit.cli.app import app
@@ -101,36 +102,40 @@ def test_devices() -> None:
         _ = Running("tpu").place
 
 
-def verbs() -> Iterator[tuple[str, Any]]:
-    """Every command with its name, those of ``spit evaluate`` too."""
-    group = typer.main.get_command(app)
-    for name, verb in group.commands.items():  # type: ignore[attr-defined]
-        for below, other in getattr(verb, "commands", {"": verb}).items():
-            yield f"{name} {below}".strip(), other
+def options() -> Iterator[tuple[str, str, inspect.Parameter]]:
+    """Every option of every command: the command, the flag, and the parameter as typer reads it."""
+    for group in (app, *(one.typer_instance for one in app.registered_groups)):
+        for verb in group.registered_commands:
+            for parameter in inspect.signature(verb.callback).parameters.values():
+                told = get_args(parameter.annotation)[1]
+                if isinstance(told, OptionInfo):
+                    decls = (told.default, *(told.param_decls or ()))  # in Annotated the first one is the default
+                    flag = next(flag for flag in decls if isinstance(flag, str) and flag.startswith("--"))
+                    yield verb.callback.__name__, flag.partition("/")[0], parameter
 
 
 def test_one_word_has_one_meaning() -> None:
     """The same flag has the same type and the same help in every verb; only defaults may differ."""
     meanings: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for name, verb in verbs():
-        for parameter in verb.params:
-            for flag in parameter.opts:
-                if flag.startswith("--") and flag != "--help":
-                    said = (str(parameter.type), (parameter.help or "").partition("(default")[0])
-                    meanings.setdefault(flag, {}).setdefault(said, []).append(name)
-    double = {flag: found for flag, found in meanings.items() if len(found) > 1}
-    assert not double
+    for verb, flag, parameter in options():
+        kind, told = get_args(parameter.annotation)
+        plain = get_args(kind)[0] if NoneType in get_args(kind) else kind
+        said = (str(plain), told.help.partition("(default")[0])
+        meanings.setdefault(flag, {}).setdefault(said, []).append(verb)
+    assert len(meanings) > 40
+    assert {flag: found for flag, found in meanings.items() if len(found) > 1} == {}
 
 
 def test_every_verb_takes_device_and_json() -> None:
-    for name, verb in verbs():
-        flags = {flag: parameter.default for parameter in verb.params for flag in parameter.opts}
-        assert "--json" in flags, name
-        if name != "evaluate superpixels":  # its methods run on the CPU
-            assert flags["--device"] == "auto", name
+    flags: dict[str, dict[str, Any]] = {}
+    for verb, flag, parameter in options():
+        flags.setdefault(verb, {})[flag] = parameter.default
+    assert len(flags) >= 16
+    for verb, own in flags.items():
+        assert own["--json"] is False, verb
+        assert verb == "superpixels" or own["--device"] == "auto", verb  # whose peers run on the CPU
 
 
 def test_help_says_default() -> None:
-    for name, verb in verbs():
-        for parameter in verb.params:
-            assert "unless" not in (getattr(parameter, "help", "") or ""), (name, parameter.name)
+    for verb, flag, parameter in options():
+        assert "unless" not in get_args(parameter.annotation)[1].help, (verb, flag)

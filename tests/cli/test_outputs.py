@@ -57,7 +57,7 @@ def test_what_takes_the_place_of_another_images_is_said(tmp_path: Path, capsys: 
     assert capsys.readouterr().err == ""
     write_about(about, {"image": "b/cat.jpg"}, {tmp_path / "out/cat.mask.png": b"2"}, [])
     [line] = capsys.readouterr().err.splitlines()
-    assert f"were of {tmp_path / 'a/cat.jpg'}, and are now of b/cat.jpg" in line
+    assert f"replaced those of {tmp_path / 'a/cat.jpg'}" in line
     assert json.loads(about.read_text()) == read_about(about) == {"image": "b/cat.jpg"}
 
 

@@ -106,10 +106,10 @@ def test_an_input_is_not_overwritten(spit: Run, photo: Callable[..., Path], tmp_
 
 @pytest.mark.parametrize(("options", "told"), [
     (["--tokenizer", "superpixels"], "did you mean 'superpixel'"),
-    (["--compactness", 3], "compactness in"),
+    (["--compactness", 3], "compactness of at most 1"),
     (["--features", "mine"], "paper, published"),
     (["--patch-size", 8], "--patch-size belongs to --tokenizer patch"),
-    (["--labels", "tiff"], "png or npz"),
+    (["--labels", "tiff"], "one of png, npz"),
     (["--max-pixels", 100], "1,920"),
     (["--tokenizer", "voronoi", "--cells", 10_000], "do not fit"),
     (["--device", "gpu"], "cpu, cuda or auto"),

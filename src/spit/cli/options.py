@@ -151,8 +151,8 @@ class TokenizerChoice(Options):
             if name in TOKENIZERS and name not in flags[flag]:
                 owner = next(iter(flags[flag]))
                 raise ValueError(f"--{flag.replace('_', '-')} belongs to --tokenizer {owner}, not to {name}")
-        return create_tokenizer(name, **base, **{flags[flag][name][0]: value for flag, value in asked.items()
-                                                 if name in flags[flag]})
+        return create_tokenizer(name, **base | {flags[flag][name][0]: value for flag, value in asked.items()
+                                                if name in flags[flag]})
 
 
 def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from spit.cli import STOPPED
 from spit.cli.console import answers, long_bar, print_json, shown
-from spit.cli.options import Running
+from spit.cli.options import Output, Running
 from spit.errors import Stopped
-from spit.options import Options, option
+from spit.options import Options, option, same
 from spit.tokens import plural
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class RunOptions(Options):
 
     changes: tuple[str, ...] = option((), "Change a value of the recipe, such as optimization.epochs=10; may be "
                                           "repeated", metavar="KEY=VALUE", flag="set")
-    output: Path | None = option(None, "Folder for the files (default: run.output of the recipe); a run that it holds "
-                                       "is resumed", metavar="FOLDER", short="-o")
+    output: Path | None = same(Output, "output", None)
     fresh: bool = option(False, "Start a new run; refuse if the folder holds one")
     force: bool = option(False, "With --fresh: delete the run in the folder first")
 
@@ -44,7 +43,8 @@ class RunOptions(Options):
 def train(recipe: RecipeFile, run: RunOptions, running: Running) -> int:
     """Train a model by a recipe.
 
-    Run the same command again to resume a run that was stopped or killed. Many GPUs or machines:
+    The run goes to --output (default: run.output of the recipe). Run the same command again to resume a run that was
+    stopped or killed. Many GPUs or machines:
     `torchrun --nproc-per-node 8 -m spit.cli train RECIPE`. SIGTERM and Ctrl-C save a checkpoint first; the exit code
     is then 130.
     """
