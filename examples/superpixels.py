@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Superpixels for those who know scikit-image
 #
-# `spit.superpixels(image, n=600)` answers like `skimage.segmentation.slic`: an (H, W) array of labels from 1 on.
+# `spit.superpixels(image, n=600)` returns what `skimage.segmentation.slic` returns: an (H, W) array of labels from 1.
 # Run this file as it is (`python examples/superpixels.py`), or cell by cell as a notebook (VS Code, Jupytext).
 
 # %%
@@ -15,12 +15,12 @@ from skimage import color, data, measure, segmentation
 
 import spit
 
-image = data.coffee()  # (400, 600, 3) uint8; floats in [0, 1] and grey images do as well
+image = data.coffee()  # (400, 600, 3) uint8; floats in [0, 1] and grey images work too
 labels = spit.superpixels(image, n=600)
 print(labels.shape, labels.dtype, labels.min(), labels.max())
 
 # %% [markdown]
-# Everything of scikit-image that takes labels takes these: regions, mean colours, boundaries.
+# All of scikit-image works on these labels: regions, mean colours, boundaries.
 
 # %%
 regions = measure.regionprops(labels, intensity_image=image)
@@ -30,7 +30,7 @@ mean_colors = color.label2rgb(labels, image, kind="avg", bg_label=-1)
 outlined = segmentation.mark_boundaries(image, labels, color=(1, 1, 1))
 
 # %% [markdown]
-# How much of the picture do the mean colours keep? R² beside SLIC's at the count that SLIC gives, and the time of a
+# How much of the image do the mean colours keep? R² beside SLIC's at the count that SLIC gives, and the time of a
 # second call (the first one compiles).
 
 

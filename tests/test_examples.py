@@ -1,4 +1,4 @@
-"""Every example runs as written, without a warning, and leaves the picture it speaks of."""
+"""Each example runs as written, without a warning, and writes the picture that it names."""
 
 import subprocess
 import sys

@@ -113,8 +113,7 @@ class Predictor:
         if not isinstance(model, SpitModel):
             raise TypeError(f"expected a model of spit, got {type(model).__name__}; spit.create_model and "
                             "spit.from_timm make one")
-        _check_mode(model)
-        _check_size(size)
+        _check(model, size)
         self.model = model
         self.name = name
         self.size = size or model.config.eval_size or DEFAULT_SIZE
@@ -167,7 +166,7 @@ class Predictor:
             ImageError: a file that cannot be read.
             TypeError, ValueError: images that the model does not take.
         """
-        _check_size(size)
+        _check(self.model, size)  # its mode may have changed
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
         if crop is None:
             crop = not all(isinstance(item, Tensor) for item in given)
@@ -216,7 +215,6 @@ class Prediction:
     def __init__(self, predictor: Predictor, images: Sequence[Tensor],
                  sizes: Sequence[Sequence[int]] | None = None) -> None:
         model = predictor.model
-        _check_mode(model)  # it may have changed since the predictor was made
         self.predictor = predictor
         self.images = [image.detach().to(predictor.device) for image in images]
         self.sizes = [tuple(size) for size in sizes or [image.shape[1:] for image in self.images]]
@@ -347,12 +345,9 @@ def _tensors(item: Any) -> list[Tensor]:
     return list(item) if item.ndim == 4 else [item]
 
 
-def _check_mode(model: SpitModel) -> None:
+def _check(model: SpitModel, size: int | None) -> None:
     if model.training:
         raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; call "
                          "model.eval()")
-
-
-def _check_size(size: int | None) -> None:
     if size is not None and size < 1:
         raise ValueError(f"expected a size of at least 1 pixel, got {size}")

@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import spit
 from spit import predictor
-from spit.attribution import Flow, Rollout, flow, heads
+from spit.attribution import Flow, Rollout, flow
 from spit.backbone import attention
 
 
@@ -27,7 +27,6 @@ def as_on_a_gpu(monkeypatch):
     """All images in one pass, padded batches in place of loops over images, and all layers merged at once."""
     monkeypatch.setattr(predictor, "ALONE", ())
     monkeypatch.setattr(attention, "_looped", attention._padded)
-    monkeypatch.setattr(heads, "_looped", heads._batched)
     monkeypatch.setattr(flow, "layers_at_once", lambda *_: 99)
 
 

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from spit.attribution import heads
 from spit.attribution.heads import class_row, layers_at_once, merge_heads
 from spit.backbone import Heads, Spans, attention_maps
 from spit.tokens import Tokens, offsets_of
@@ -43,10 +42,9 @@ def test_the_row_is_that_of_the_dense_product_and_never_overflows():
 
 @pytest.mark.parametrize("merge", ["max", "mean"])
 @pytest.mark.parametrize("counts", [[4, 4], [5, 2, 7]])
-@pytest.mark.parametrize("way", [heads._looped, heads._batched, merge_heads])
-def test_every_way_is_the_formula(way, counts, merge):
+def test_merged_heads_are_the_formula(counts, merge):
     layers, spans = packed(counts)
-    got = way(layers, spans, merge)
+    got = merge_heads(layers, spans, merge)
     assert got.shape == (2, len(counts), max(counts), max(counts))
     for merged, layer in zip(got, layers, strict=True):
         for answer, maps, count in zip(merged, attention_maps(layer.query, layer.key, spans), counts, strict=True):
@@ -55,11 +53,10 @@ def test_every_way_is_the_formula(way, counts, merge):
             assert not answer[:count, count:].any()
 
 
-@pytest.mark.parametrize("way", [heads._looped, heads._batched])
-def test_an_image_that_fails_spoils_no_other(way):
+def test_an_image_that_fails_spoils_no_other():
     layers, spans = packed([2, 5])
     layers[0].query[2:] = torch.nan
-    row = class_row(way(layers, spans, "max"), 0.1, 0.9)
+    row = class_row(merge_heads(layers, spans, "max"), 0.1, 0.9)
     assert row[0].isfinite().all()
     assert row[1].isnan().all()
 

@@ -41,16 +41,6 @@ def fit_centroids(points: Tensor, labels: Tensor, classes: int, count: int, orth
     return torch.where((sizes > 0)[:, None, None], centroids, torch.zeros_like(centroids))
 
 
-def penalty(centroids: Tensor, orthogonality: float) -> Tensor:
-    """J(ν).
-
-    Shape:
-        centroids ``(classes, K, D)``.
-    """
-    identity = torch.eye(centroids.shape[1], dtype=centroids.dtype, device=centroids.device)
-    return orthogonality * (identity - centroids @ centroids.transpose(1, 2)).square().sum((1, 2)).mean()
-
-
 def _farthest_first(points: Tensor, labels: Tensor, means: Tensor, count: int) -> Tensor:
     """The point nearest to the mean, then repeatedly the point of the class farthest from those chosen."""
     chosen = means[:, None].repeat(1, count, 1)

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -35,9 +35,7 @@ class RandomControl(Options):
 
     seed: int = option(0, "Seed of the random values")
 
-    def config(self) -> dict[str, Any]:
-        """Everything that a map depends on beside model and image."""
-        return self.to_dict()
+    config = Options.to_dict
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         values = [torch.rand(count, generator=image_generator(image, self.seed))

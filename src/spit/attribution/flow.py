@@ -1,7 +1,7 @@
 """Attention flow and rollout: attention of the class token, multiplied through all layers (App. D)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -39,9 +39,7 @@ class Flow(Options):
     merge: Merge = option("max", "How to merge the heads of a layer")
     side: Side = option("right", "Side of the product where the next layer's factor goes")
 
-    def config(self) -> dict[str, Any]:
-        """Everything that a map depends on beside model and image."""
-        return self.to_dict()
+    config = Options.to_dict
 
     @torch.no_grad()
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:

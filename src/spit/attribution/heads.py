@@ -25,15 +25,23 @@ def layers_at_once(heads: Heads, spans: Spans) -> int:
 def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
     """``max_h`` or ``mean_h softmax(q_h k_hᵀ / √d)`` of each layer and image, in float32.
 
-    All are one batch, padded if lengths differ: padded keys are masked, and padded queries repeat the last one. On a
-    CPU, images of different lengths run one by one, as in :func:`~spit.backbone.ragged_attention`.
+    All are one batch, padded if lengths differ: padded keys are masked, and padded queries repeat the last one.
 
     Shape:
         heads ``(ΣN, heads, d)`` to ``(layers, B, L, L)`` with L the longest image, 0 in padded columns.
     """
-    if layers[0].query.device.type == "cpu" and not spans.uniform:
-        return _looped(layers, spans, merge)
-    return _batched(layers, spans, merge)
+    rows = torch.stack([heads.query for heads in layers] + [heads.key for heads in layers]).float()
+    ends, columns = spans.offsets[1:, None], torch.arange(spans.longest, device=rows.device)
+    places = spans.offsets[:-1, None] + columns  # (B, L)
+    rows = rows.unflatten(1, places.shape) if spans.uniform else rows[:, places.minimum(ends - 1)]
+    q, k = rows.transpose(2, 3).flatten(0, 2).chunk(2)  # (layers · B · heads, L, d) each
+    # One call that scales and multiplies; with beta=0 the first term is ignored.
+    scores = torch.baddbmm(q.new_empty(1), q, k.transpose(1, 2), beta=0, alpha=q.shape[2] ** -0.5)
+    scores = scores.unflatten(0, (len(layers), len(spans), -1))
+    if not spans.uniform:
+        scores.masked_fill_((places >= ends)[:, None, None], float("-inf"))
+    maps: Tensor = scores.softmax(-1)
+    return maps.amax(2) if merge == "max" else maps.mean(2)
 
 
 def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side = "left") -> Tensor:
@@ -56,30 +64,3 @@ def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side = "
         if number % FEW == 0 or number == len(maps):
             row = row / row.sum(2, keepdim=True)
     return row[:, 0]
-
-
-def _looped(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
-    counts, longest, reduce = list(spans.counts), spans.longest, torch.amax if merge == "max" else torch.mean
-    answer = torch.zeros(len(layers), len(spans), longest, longest)
-    for target, heads in zip(answer, layers, strict=True):
-        query = heads.query * heads.query.shape[-1] ** -0.5
-        pairs = zip(*(torch.split(rows.float(), counts) for rows in (query, heads.key)), strict=True)
-        for image, (q, k) in zip(target, pairs, strict=True):
-            maps = (q.transpose(0, 1) @ k.permute(1, 2, 0)).softmax(-1)  # (heads, N, N)
-            reduce(maps, 0, out=image[: len(q), : len(q)])
-    return answer
-
-
-def _batched(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
-    rows = torch.stack([heads.query for heads in layers] + [heads.key for heads in layers]).float()
-    ends, columns = spans.offsets[1:, None], torch.arange(spans.longest, device=rows.device)
-    places = spans.offsets[:-1, None] + columns  # (B, L)
-    rows = rows.unflatten(1, places.shape) if spans.uniform else rows[:, places.minimum(ends - 1)]
-    q, k = rows.transpose(2, 3).flatten(0, 2).chunk(2)  # (layers · B · heads, L, d) each
-    # One call that scales and multiplies; with beta=0 the first term is ignored.
-    scores = torch.baddbmm(q.new_empty(1), q, k.transpose(1, 2), beta=0, alpha=q.shape[2] ** -0.5)
-    scores = scores.unflatten(0, (len(layers), len(spans), -1))
-    if not spans.uniform:
-        scores.masked_fill_((places >= ends)[:, None, None], float("-inf"))
-    maps: Tensor = scores.softmax(-1)
-    return maps.amax(2) if merge == "max" else maps.mean(2)

@@ -13,20 +13,7 @@ ALIKE = 1 - 1e-6  # a cosine above it is 1 up to rounding
 ENTRIES = 1 << 28  # of padded affinities at once, 2 GiB
 
 
-def normalized_cut(tokens: Tokens, tau: float | None = None) -> Tensor:
-    """The Fiedler vector of each image's graph of tokens, ``(ΣN, D)`` to ``(ΣN,)`` float64; see :func:`cut_graphs`.
-
-    Example:
-        >>> import spit, torch
-        >>> from spit.segmentation import normalized_cut
-        >>> tokens = spit.Tokens(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), torch.tensor([0, 3]))
-        >>> normalized_cut(tokens) > 0
-        tensor([False, False,  True])
-    """
-    return cut_graphs(tokens, tau)[0]
-
-
-def cut_graphs(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Tensor]:
+def normalized_cut(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Tensor]:
     """The Fiedler vector of each image's graph of tokens, and the τ of each graph.
 
     The graph is complete, with weights ``W_ij = 1 if cos(z_i, z_j) > τ else ε``. The vector x belongs to the second
@@ -43,6 +30,13 @@ def cut_graphs(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Tensor
 
     Shape:
         tokens ``(ΣN, D)`` to ``(ΣN,)`` and ``(B,)`` float64.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.segmentation import normalized_cut
+        >>> tokens = spit.Tokens(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), torch.tensor([0, 3]))
+        >>> normalized_cut(tokens)[0] > 0
+        tensor([False, False,  True])
     """
     counts = tokens.counts.tolist()
     longest = max(counts)

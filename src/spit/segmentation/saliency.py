@@ -12,7 +12,7 @@ from spit.partition import Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, stack
 from spit.segmentation.cut import Cut
 from spit.segmentation.foreground import orient
-from spit.segmentation.normalized_cut import cut_graphs, standardize
+from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.tokenizers import SuperpixelTokenizer
 
 
@@ -121,5 +121,5 @@ def cut_tokens(seen: ForwardPass, cut: Cut) -> tuple[Tensor, Tensor]:
     """
     layer = cut.layer_of(seen.model.config.depth)
     compared = seen.layer_keys(layer) if cut.cut_on == "keys" else seen.layer_tokens(layer)
-    vectors, used = cut_graphs(compared, cut.tau)
+    vectors, used = normalized_cut(compared, cut.tau)
     return orient(seen, standardize(vectors, compared.offsets), cut.foreground).float(), used
