@@ -29,7 +29,7 @@ def test_a_table_and_what_is_being_timed(spit: Run, monkeypatch: pytest.MonkeyPa
 
 def test_check_of_a_folder(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     photo(tmp_path / "a.png")
-    result = spit("bench", "--check", "--images", tmp_path, "--device", "cpu", "--json")
+    result = spit("bench", "--check", "--data", tmp_path, "--device", "cpu", "--json")
     assert result.code == 0
     assert result.json["exact"] is True
     assert {check["images"] for check in result.json["checks"]} == {1}
@@ -47,4 +47,4 @@ def test_scaling_writes_figures_and_a_picture(spit: Run, tmp_path: Path, monkeyp
 def test_bad_input_is_one_line(spit: Run, tmp_path: Path) -> None:
     assert "fp32, bf16, fp16" in spit("bench", "--precision", "int8", "--device", "cpu").error
     assert "unknown model" in spit("bench", "--model", "spit_huge", "--device", "cpu").error
-    assert "none" in spit("bench", "--images", tmp_path / "none", "--device", "cpu").error
+    assert "none" in spit("bench", "--data", tmp_path / "none", "--device", "cpu").error

@@ -21,15 +21,16 @@ def data(photo: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 def test_a_table(spit: Run, data: Path) -> None:
-    result = spit("evaluate", "superpixels", "--data", data, "--method", "slic", "--count", 30, "--workers", 0)
+    result = spit("evaluate", "superpixels", "--data", data, "--algorithm", "slic", "--count", 30, "--workers", 0)
     assert result.code == 0
-    assert "2 images, about 30 regions" in result.out
+    assert "Superpixels compared: 2 images of" in result.out
+    assert "About 30 regions" in result.out
     assert "SLIC (scikit-image)" in result.out
 
 
 def test_files_and_json(spit: Run, data: Path, tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
     pytest.importorskip("matplotlib")
-    arguments = ("evaluate", "superpixels", "--data", data, "--method", "watershed", "--method", "slic", "--count", 40,
+    arguments = ("evaluate", "superpixels", "--data", data, "--algorithm", "watershed", "--algorithm", "slic", "--count", 40,
                  "--count", 20, "--workers", 0, "-o", tmp_path / "out", "--json")
     result = spit(*arguments)
     assert result.code == 0
@@ -44,7 +45,7 @@ def test_files_and_json(spit: Run, data: Path, tmp_path: Path, names: Callable[[
 
 
 def test_a_limit(spit: Run, data: Path) -> None:
-    result = spit("evaluate", "superpixels", "--data", data, "--method", "slic", "--count", 30, "--workers", 0,
+    result = spit("evaluate", "superpixels", "--data", data, "--algorithm", "slic", "--count", 30, "--workers", 0,
                   "--limit", 1, "--json")
     assert result.json["images"] == result.json["rows"][0]["images"] == 1
 
@@ -54,8 +55,8 @@ def test_bad_input_is_one_line(spit: Run, data: Path, tmp_path: Path) -> None:
         return spit("evaluate", "superpixels", *arguments).error
 
     assert "nowhere: expected a folder" in error("--data", tmp_path / "nowhere")
-    assert "did you mean 'seeds'" in error("--data", data, "--method", "seed")
-    assert "--count" in error("--data", data, "--count", 0)
+    assert "did you mean 'seeds'" in error("--data", data, "--algorithm", "seed")
+    assert "count of at least 1" in error("--data", data, "--count", 0)
     assert "--data" in error()
     (tmp_path / "file").write_text("")
     assert "got the file" in error("--data", data, "-o", tmp_path / "file")

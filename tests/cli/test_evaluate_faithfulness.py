@@ -57,7 +57,7 @@ def test_limit_curves_and_no_output(spit: Run, data: Path, model: Path) -> None:
 
 def test_several_models_and_methods_at_once(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
     one, other = model, library.save_model(library.load_model(model), tmp_path / "other")
-    document = spit("evaluate", "faithfulness", "--data", data, "--models", f"{one},{other}", "--methods",
+    document = spit("evaluate", "faithfulness", "--data", data, "--model", f"{one},{other}", "--method",
                     "flow,random", "--size", 32, "--limit", 2, "--json").json
     assert [(row["model"], row["method"]) for row in document["rows"]] == [
         (path.name, method) for path in (one, other) for method in ("flow", "random")]

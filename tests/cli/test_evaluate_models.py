@@ -50,10 +50,10 @@ def test_an_interrupt_says_how_to_go_on(spit: Run, data: Path, model: Path, monk
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spit.evaluation.swap.evaluate", interrupt)
+    monkeypatch.setattr("spit.evaluation.swap.classify", interrupt)
     result = spit("evaluate", "swap", "--data", data, "--model", model, "--size", 32)
     assert (result.code, result.err) == (
-        130, "spit: stopped; with --output the same command goes on from what was measured\n")
+        130, "spit: stopped; with --output the same command resumes what was measured\n")
 
 
 def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
@@ -73,6 +73,7 @@ def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
     lines = (tmp_path / "out/images.jsonl").read_text()
     (tmp_path / "out/images.jsonl").write_text(lines[:-5])
     again = spit(*arguments)
+    assert first.err == ""
     assert "5 of 6 answers are an earlier run's\n" in again.err
     assert again.json["rows"][0]["top1"] == row["top1"]
     assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 6
@@ -100,21 +101,21 @@ def test_threshold(spit: Run, data: Path, model: Path) -> None:
 
 
 def _of_size(model: SpitModel, size: int | None) -> SpitModel:
-    model.config = model.config.replace(image_size=size)
+    model.config = model.config.replace(eval_size=size)
     return model
 
 
 @pytest.mark.parametrize("verb", ["classification", "swap", "threshold", "faithfulness"])
 def test_models_are_asked_at_their_own_size(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Path],
                                             tmp_path: Path) -> None:
-    own = save_tiny(num_classes=2, image_size=32)
+    own = save_tiny(num_classes=2, eval_size=32)
     model = library.load_model(own)
     silent, other = (library.save_model(_of_size(model, size), tmp_path / f"{size}") for size in (None, 24))
     base = ("evaluate", verb, "--data", data, "--limit", 2, "--json", "--model")
     assert spit(*base, own).json["size"] == 32
     assert spit(*base, f"{silent},{own}").json["size"] == 32  # one that does not say goes along
     assert spit(*base, f"{own},{other}", "--size", 40).json["size"] == 40
-    assert "expected models of one image size, got tiny 32, 24 24; give --size" in spit(
+    assert "expected models of one size, got tiny 32, 24 24; give --size" in spit(
         *base, f"{own},{other}").error
 
 
@@ -132,10 +133,10 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
         return spit("evaluate", verb, *arguments).error
 
     both = ("--data", data, "--model", model)
-    assert "a model of 1000 classes" in error("swap", "--data", data)  # spit_tiny_16 unless told
+    assert "a model of 1000 classes" in error("swap", "--data", data)  # the default model
     assert "nowhere: expected a folder" in error("swap", "--data", tmp_path / "nowhere", "--model", model)
     assert "did you mean spit_tiny_16" in error("threshold", "--data", data, "--model", "spit_tiny")
-    assert "give --model a folder" in error("threshold", "--data", data, "--model", "spit_large_16")
+    assert "no trained weights of spit_large_16 come with spit" in error("threshold", "--data", data, "--model", "spit_large_16")
     assert "once, got one twice" in error("swap", *both, "--model", model)
     assert "logits, knn, linear" in error("classification", *both, "--head", "svm", "--train", data)
     assert "give one of --train" in error("classification", *both, "--head", "knn")
@@ -143,7 +144,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     assert "more than 3 images" in error("classification", *both, "--head", "knn", "--train-per-class", 3)
     assert "real.json" in error("classification", *both, "--real", tmp_path / "real.json")
     assert "fp32, bf16" in error("classification", *both, "--precision", "fp8")
-    assert "merge_threshold" in error("threshold", *both, "--threshold", -1)
+    assert "thresholds of at least 0" in error("threshold", *both, "--threshold", -1)
     assert "only superpixels have levels" in error("counts", "--data", data, "--tokenizer", "patch")
     (tmp_path / "file").write_text("")
     for verb, arguments in (("swap", both), ("counts", ("--data", data))):
@@ -159,3 +160,26 @@ def test_help(spit: Run) -> None:
     for verb in ("classification", "swap", "threshold", "counts"):
         assert verb in spit("evaluate", "--help").out
         assert "--device" in spit("evaluate", verb, "--help").out
+
+
+def test_a_first_run_with_equal_images_has_no_earlier_answers(spit: Run, data: Path, model: Path,
+                                                              tmp_path: Path) -> None:
+    """Both of two equal images count, and a renamed image keeps its answer."""
+    (data / "class1" / "copy.png").write_bytes((data / "class0" / "0.png").read_bytes())
+    arguments = ("evaluate", "classification", "--data", data, "--model", model, "--size", 32, "-o", tmp_path / "out",
+                 "--json")
+    first = spit(*arguments)
+    assert (first.json["rows"][0]["images"], first.err) == (7, "")
+    (data / "class1" / "copy.png").rename(data / "class1" / "other.png")
+    assert spit(*arguments).err == "7 of 7 answers are an earlier run's\n"
+
+
+def test_a_journal_of_an_older_version(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    journal = tmp_path / "out" / "images.jsonl"
+    arguments = ("evaluate", "swap", "--data", data, "--model", model, "--size", 32, "--limit", 1, "-o",
+                 tmp_path / "out")
+    journal.write_text('{"case": "0", "image": "class0/0.png", "top": [1], "tokens": 3, "seconds": 1}\n')
+    assert (spit(*arguments).code, spit(*arguments).err) == (0, "7 of 7 answers are an earlier run's\n")
+    journal.write_text("[1]\n")
+    assert "choose another --output or remove it" in spit(*arguments).error

@@ -33,7 +33,7 @@ def test_rows_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: P
     first = spit(*base, "--json")
     assert first.code == 0, first.err
     rows = first.json["rows"]
-    assert [(row["model"], row["tokenizer"], row["cut"]["features"]) for row in rows] == [
+    assert [(row["model"], row["tokenizer"], row["cut"]["cut_on"]) for row in rows] == [
         ("tiny", "superpixel", "tokens"), ("tiny (baseline)", "patch", "keys"), ("tiny (baseline)", "patch", "tokens")]
     assert [row["cut"]["tau"] for row in rows] == [None, 0.2, 0.2]
     assert [row["cut"]["foreground"] for row in rows] == ["border", "largest", "largest"]
@@ -64,8 +64,8 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     both = ("--data", data, "--model", model)
     assert "nowhere: expected a folder" in error("--data", tmp_path / "nowhere", "--model", model)
     assert "pairs of folders" in error("--data", data / "images", "--model", model)
-    assert "go together" in error(*both, "--masks", "masks")
-    assert "from -1 to 1" in error(*both, "--tau", 3)
+    assert "go together" in error(*both, "--mask-folder", "masks")
+    assert "tau of at most 1" in error(*both, "--tau", 3)
     assert "from -1 to 0, got 4" in error(*both, "--layer", 4)
     (tmp_path / "file").write_text("")
     assert "got the file" in error(*both, "-o", tmp_path / "file")

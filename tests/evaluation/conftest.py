@@ -8,8 +8,8 @@ from PIL import Image
 from skimage import data
 
 from spit.config import ModelConfig
-from spit.evaluation.answers import Subject
 from spit.model import SpitModel
+from spit.predictor import Predictor
 
 PHOTOS = ("astronaut", "coffee", "chelsea")
 
@@ -30,10 +30,11 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def subject() -> Callable[..., Subject]:
-    """``subject("voronoi", classes=3)``: a small model of random weights."""
+def predictor() -> Callable[..., Predictor]:
+    """``predictor("voronoi", classes=3)``: a small model of random weights, asked at 32 pixels."""
 
-    def make(tokenizer: str = "superpixel", classes: int = 3, seed: int = 0, **options: object) -> Subject:
+    def make(tokenizer: str = "superpixel", classes: int = 3, seed: int = 0, square: int = 32,
+             **options: object) -> Predictor:
         torch.manual_seed(seed)
         config = ModelConfig(tokenizer=tokenizer, tokenizer_options=options, resolution=4, position_bins=4,
                              gradient_bins=4, width=48, depth=2, heads=3, layer_scale=None,
@@ -41,6 +42,6 @@ def subject() -> Callable[..., Subject]:
         model = SpitModel(config).eval()
         if classes:
             torch.nn.init.normal_(model.head.linear.weight)
-        return Subject.of(f"small-{tokenizer}", model)
+        return Predictor(model, f"small-{tokenizer}", square)
 
     return make

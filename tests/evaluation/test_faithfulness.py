@@ -1,24 +1,26 @@
+import io
 import json
+from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 import spit
 from spit.attribution import Flow, RandomControl, occlude, rank_pixels
 from spit.data.crops import central_square
-from spit.evaluation.answers import Setup
 from spit.evaluation.faithfulness import (
     CURVE,
     QUANTILES,
     Faithfulness,
-    evaluate,
-    plain_folder,
-    probe,
-    sheet,
+    FaithfulnessCase,
+    FaithfulnessProtocol,
+    Methods,
+    draw_curves,
     summarize,
 )
-
-SETUP = Setup(size=32, batch=4)
+from spit.evaluation.runner import Runner
+from spit.evaluation.samples import find_images, spread
 
 
 def faithfulness(method="flow", model="m", whole=(0.9, 0.5), removed=0.5, kept=0.2, shares=QUANTILES):
@@ -45,10 +47,15 @@ def test_further_shares_draw_curves_and_leave_the_metrics():
     assert faithfulness(shares=shares).comprehensiveness() == pytest.approx(faithfulness().comprehensiveness())
 
 
-def test_probing_is_the_definition(subject, photo):
-    model = subject("superpixel").model
+def table(rows):
+    return FaithfulnessProtocol(Path("data"), [], []).sheets(rows)[0].markdown()
+
+
+def test_probing_is_the_definition(predictor, photo):
+    own = predictor("superpixel")
+    model = own.model
     pixels = torch.stack([photo(name, 32) for name in ("coffee", "chelsea")])
-    records = probe(model, Flow(), pixels, (0.2, 0.5), SETUP)
+    records = FaithfulnessCase(own, Flow(), (0.2, 0.5)).run(pixels, Runner(batch=4))
     for image, record in zip(pixels, records, strict=True):
         with torch.no_grad():
             chances = model(image[None]).softmax(1)[0]
@@ -62,33 +69,52 @@ def test_probing_is_the_definition(subject, photo):
         assert record["kept"] == pytest.approx(expected[1], abs=1e-5)
 
 
-def test_batches_do_not_matter_and_a_stopped_run_goes_on(subject, labelled, tmp_path):
-    folder = plain_folder(labelled).spread(5)
-    cases = [(subject("patch", size=8), method) for method in (Flow(), RandomControl())]
+def test_batches_do_not_matter_and_a_stopped_run_resumes(predictor, labelled, tmp_path):
+    samples = spread(find_images(labelled), 5)
+    own = predictor("patch", size=8)
+    protocol = FaithfulnessProtocol(labelled, samples, [FaithfulnessCase(own, Flow()),
+                                                        FaithfulnessCase(own, RandomControl())])
     seen = []
     journal = tmp_path / "images.jsonl"
-    first = evaluate(SETUP, cases, folder, journal, lambda *state: seen.append(state))
+    with Runner(journal, lambda *state: seen.append(state), batch=4) as runner:
+        first = runner.rows(protocol)
     assert seen[-1] == ("small-patch, random", 10, 10)
     lines = journal.read_text().splitlines()
     assert len(lines) == 10
     assert json.loads(lines[0])["method"] == "flow"
     journal.write_text("\n".join(lines[:7]) + "\n" + lines[7][:20])
-    again = evaluate(Setup(size=32, batch=1), cases, folder, journal)
-    assert len(journal.read_text().splitlines()) == 10
+    with Runner(journal, batch=1) as runner:
+        again = runner.rows(protocol)
+    assert (runner.resumed, len(journal.read_text().splitlines())) == (7, 10)
     for one, other in zip(first, again, strict=True):
-        for name in ("whole", "blank", "removed", "kept"):
-            torch.testing.assert_close(getattr(one, name), getattr(other, name), atol=1e-5, rtol=1e-4)
-    evaluate(SETUP, [(cases[0][0], Flow(strength=0.5))], folder, journal)
+        assert one.deletion == pytest.approx(other.deletion, abs=1e-5)
+        assert one.insertion == pytest.approx(other.insertion, abs=1e-5)
+    with Runner(journal) as runner:
+        runner.rows(FaithfulnessProtocol(labelled, samples, [FaithfulnessCase(own, Flow(strength=0.5))]))
     assert len(journal.read_text().splitlines()) == 15  # another λ is another case
 
 
-def test_the_square_is_what_classification_sees(subject, labelled):
-    folder = plain_folder(labelled).spread(1)
-    own = subject("patch", size=8)
-    [result] = evaluate(SETUP, [(own, Flow())], folder)
-    square = central_square(spit.load_image(folder.images[0].path), 32)
+def test_the_square_is_what_classification_sees(predictor, labelled):
+    [sample] = spread(find_images(labelled), 1)
+    own = predictor("patch", size=8)
+    [record] = Runner().answers(FaithfulnessCase(own, Flow()), [sample])
+    square = central_square(spit.load_image(sample.image), 32)
     with torch.no_grad():
-        assert float(result.whole[0]) == pytest.approx(float(own.model(square[None]).softmax(1).max()), abs=1e-5)
+        assert record["whole"] == pytest.approx(float(own.model(square[None]).softmax(1).max()), abs=1e-5)
+
+
+def test_cases_are_models_with_methods(predictor):
+    cases = Methods(curves=True).cases([predictor("patch"), predictor()])
+    assert [case.name for case in cases] == [f"small-{kind}, {name}" for kind in ("patch", "superpixel")
+                                             for name in ("flow", "rollout", "random")]
+    assert len(cases[0].shares) == 11
+
+
+def test_curves_are_drawn():
+    pytest.importorskip("matplotlib")
+    rows = summarize([faithfulness("flow", "a"), faithfulness("random", "b")])
+    image = Image.open(io.BytesIO(draw_curves(rows, "title")))
+    assert image.width > 1000
 
 
 def test_tests_and_table():
@@ -101,22 +127,20 @@ def test_tests_and_table():
     assert set(control.tests) == {"comprehensiveness > lime", "sufficiency < lime"}
     assert flow.paper == (0.259, 0.558)
     assert control.paper is None
-    table = sheet(rows, "about").markdown()
-    assert "| attribution | m Comp ↑ | m Suff ↓ |" in table
-    assert "| flow | 0.630 ± 0.353; paper 0.259 | 0.350 ± 0.196; paper 0.558 |" in table
-    assert "| flow against lime | t = " in table
-    assert "random against lime" not in table
+    found = table(rows)
+    assert "| attribution | m Comp ↑ | m Suff ↓ |" in found
+    assert "| flow | 0.630 ± 0.353; paper 0.259 | 0.350 ± 0.196; paper 0.558 |" in found
+    assert "| flow against lime | t = " in found
+    assert "random against lime" not in found
 
 
 def test_models_stand_side_by_side():
     rows = summarize([faithfulness("flow", "a"), faithfulness("rollout", "b")])
-    table = sheet(rows, "").markdown()
-    assert "| attribution | a Comp ↑ | a Suff ↓ | b Comp ↑ | b Suff ↓ |" in table
-    assert "|  |  | 0.350" in table  # b has no flow, a no rollout
+    found = table(rows)
+    assert "| attribution | a Comp ↑ | a Suff ↓ | b Comp ↑ | b Suff ↓ |" in found
+    assert "|  |  | 0.350" in found  # b has no flow, a no rollout
 
 
-def test_errors(subject, labelled, tmp_path):
-    with pytest.raises(spit.ImageError, match="nowhere"):
-        plain_folder(tmp_path / "nowhere")
+def test_a_model_without_classes(predictor, labelled):
     with pytest.raises(ValueError, match="without a head"):
-        evaluate(SETUP, [(subject(classes=0), Flow())], plain_folder(labelled))
+        FaithfulnessProtocol(labelled, [], [FaithfulnessCase(predictor(classes=0), Flow())])

@@ -7,16 +7,16 @@ from spit.data.classes import wordnet_ids
 from spit.errors import ImageError
 from spit.evaluation.labelled import (
     LabelledFolder,
-    LabelledImage,
     class_indices,
     labelled_folder,
     read_real,
 )
+from spit.evaluation.samples import Sample
 
 
 def folder(*classes: str, images: int = 1, root: str = "data") -> LabelledFolder:
     return LabelledFolder(Path(root), classes, tuple(
-        LabelledImage(Path(root, name, f"{index}.png"), f"{name}/{index}.png", label)
+        Sample(f"{name}/{index}.png", Path(root, name, f"{index}.png"), label=label)
         for label, name in enumerate(classes) for index in range(images)))
 
 
@@ -25,7 +25,7 @@ def test_sub_folders_are_classes_in_sorted_order(labelled: Path) -> None:
     assert found.classes == ("astronaut", "chelsea", "coffee")
     assert len(found.images) == 18
     assert [image.name for image in found.images] == sorted(image.name for image in found.images)
-    assert all(found.classes[image.label] == image.path.parent.name for image in found.images)
+    assert all(found.classes[image.label] == image.image.parent.name for image in found.images)
 
 
 def test_what_is_no_labelled_folder(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_limit_is_spread_over_the_classes() -> None:
     whole = folder("a", "b", "c", images=4)
     assert whole.spread(3).labels == [0, 1, 2]
     assert whole.spread(3).classes == whole.classes
-    assert whole.spread(None) is whole.spread(12) is whole
+    assert whole.spread(None) == whole.spread(12) == whole
 
 
 def test_a_split_takes_as_many_of_each_class_and_leaves_the_rest() -> None:
@@ -94,7 +94,7 @@ def test_real_labels(tmp_path: Path) -> None:
 def test_the_published_list_of_real_labels(tmp_path: Path) -> None:
     (tmp_path / "real.json").write_text("[[3], [], [4, 5]]")
     names = [f"x/ILSVRC2012_val_0000000{number}.JPEG" for number in (3, 2, 4)]
-    images = [LabelledImage(Path(name), name, 0) for name in names]
+    images = [Sample(name, Path(name)) for name in names]
     two = LabelledFolder(Path(), ("x",), tuple(images[:2]))
     assert read_real(tmp_path / "real.json", two) == [{4, 5}, set()]
     with pytest.raises(ImageError, match="00000004"):

@@ -1,7 +1,9 @@
-"""Contenders over folders: figures, resumption, pages."""
+"""Cases over folders: figures, resumption, replaced masks, pages."""
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,20 +12,23 @@ from PIL import Image
 
 from spit.config import ModelConfig
 from spit.errors import ImageError
-from spit.evaluation.answers import Subject
-from spit.evaluation.saliency import Contender, evaluate, sheet
-from spit.evaluation.saliency_data import Sample, Truth, find_samples
-from spit.evaluation.saliency_page import FALSE_NEGATIVE, FALSE_POSITIVE, TRUE_POSITIVE, choose, draw_errors, draw_page
+from spit.evaluation.report import Report
+from spit.evaluation.runner import Runner
+from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
+from spit.evaluation.saliency_data import Truth, find_samples
+from spit.evaluation.saliency_page import FALSE_NEGATIVE, FALSE_POSITIVE, TRUE_POSITIVE, choose, draw_errors
+from spit.evaluation.samples import Sample
 from spit.model import SpitModel
+from spit.predictor import Predictor
 from spit.segmentation import Cut
 
 
 @pytest.fixture(scope="module")
-def subject() -> Subject:
+def tiny() -> Predictor:
     torch.manual_seed(0)
-    return Subject.of("tiny", SpitModel(ModelConfig(
+    return Predictor(SpitModel(ModelConfig(
         tokenizer_options={"levels": 2}, resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2,
-        layer_scale=None, num_classes=2)).eval())
+        layer_scale=None, num_classes=2)).eval(), "tiny")
 
 
 @pytest.fixture
@@ -41,10 +46,16 @@ def samples(tmp_path: Path) -> list[Sample]:
     return find_samples(tmp_path)
 
 
-def test_figures(subject: Subject, samples: list[Sample]) -> None:
+def evaluate(samples: list[Sample], *cases: SaliencyCase, journal: Path | None = None, pictures: bool = False,
+             **options: Any) -> tuple[Report, Runner]:
+    with Runner(journal, **options) as runner:
+        return runner.evaluate(Saliency(Path("data"), samples, cases), pictures), runner
+
+
+def test_figures(tiny: Predictor, samples: list[Sample]) -> None:
     seen: list[tuple[str, int, int]] = []
-    [row] = evaluate([Contender(subject, Cut(tau=0.5, foreground="border"))], samples,
-                     progress=lambda *state: seen.append(state))
+    report, _ = evaluate(samples, SaliencyCase(tiny, Cut(tau=0.5)), progress=lambda *state: seen.append(state))
+    [row] = report.rows
     assert (row.images, row.empty) == (3, 1)
     assert row.iou.value > 0.8
     assert row.accuracy.value > 0.9
@@ -52,61 +63,77 @@ def test_figures(subject: Subject, samples: list[Sample]) -> None:
     assert row.iou.low <= row.iou.value <= row.iou.high
     assert set(row.scores) == {"0", "1", "2"}
     assert seen[-1] == ("tiny, tokens", 4, 4)
-    text = sheet([row], "Four images.").markdown()
-    assert "| tiny | superpixel | tokens | τ 0.5, border |" in text
-    [own] = evaluate([Contender(subject, Cut())], samples)
-    assert own.iou.value > 0.8
-    assert "| tiny | superpixel | tokens | own τ, border |" in sheet([own], "").markdown()
+    assert "| tiny | superpixel | tokens | τ 0.5, border |" in report.markdown()
+    own, _ = evaluate(samples, SaliencyCase(tiny, Cut()))
+    assert own.rows[0].iou.value > 0.8
+    assert "| tiny | superpixel | tokens | own τ, border |" in own.markdown()
 
 
-def test_going_on(subject: Subject, samples: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resuming(tiny: Predictor, samples: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = tmp_path / "images.jsonl"
-    contenders = [Contender(subject, Cut()), Contender(subject, Cut(features="keys"))]
-    rows = evaluate(contenders, samples, journal)
+    cases = [SaliencyCase(tiny), SaliencyCase(tiny, Cut(cut_on="keys"))]
+    first, runner = evaluate(samples, *cases, journal=journal)
+    assert runner.resumed == 0
     lines = journal.read_text().splitlines()
     assert len(lines) == 8
     assert {"image", "iou", "accuracy", "f", "tokens", "seconds"} <= set(json.loads(lines[0]))
     journal.write_text("\n".join(lines[:3]) + "\n" + lines[3][:20])
-    again = evaluate(contenders, samples, journal, batch=3)
-    assert [row.scores for row in again] == [row.scores for row in rows]
-    assert [row.max_f for row in again] == [row.max_f for row in rows]
-    monkeypatch.setattr("spit.evaluation.saliency._records", lambda *_: pytest.fail("nothing is left to do"))
-    assert [row.iou for row in evaluate(contenders, samples, journal)] == [row.iou for row in rows]
+    again, runner = evaluate(samples, *cases, journal=journal, batch=3)
+    assert runner.resumed == 3
+    assert [row.scores for row in again.rows] == [row.scores for row in first.rows]
+    assert [row.max_f for row in again.rows] == [row.max_f for row in first.rows]
+    monkeypatch.setattr(SaliencyCase, "run", lambda *_: pytest.fail("nothing is left to do"))
+    assert [row.iou for row in evaluate(samples, *cases, journal=journal)[0].rows] == [row.iou for row in first.rows]
 
 
-def test_images_of_one_size_go_together(subject: Subject, samples: list[Sample], tmp_path: Path) -> None:
+def test_a_replaced_mask_is_measured_again(tiny: Predictor, samples: list[Sample], tmp_path: Path) -> None:
+    """We once replaced masks between two runs, and 84 stale answers stood in the second table."""
+    journal = tmp_path / "images.jsonl"
+    before, _ = evaluate(samples, SaliencyCase(tiny), journal=journal)
+    mask = samples[1].truths[0]
+    Image.fromarray(255 - np.asarray(Image.open(mask))).save(mask)
+    after, runner = evaluate(find_samples(tmp_path), SaliencyCase(tiny), journal=journal)
+    assert (runner.done, runner.resumed) == (4, 3)
+    assert before.rows[0].scores["1"] > 0.8
+    assert after.rows[0].scores["1"] < 0.3
+    assert after.rows[0].scores["0"] == before.rows[0].scores["0"]
+
+
+def test_images_of_one_size_go_together(tiny: Predictor, samples: list[Sample], tmp_path: Path) -> None:
     for sample in samples[1::2]:
-        for path in (sample.image, sample.mask):
+        for path in (sample.image, *sample.truths):
             Image.open(path).resize((56, 48)).save(path)
-    evaluate([Contender(subject, Cut())], samples, tmp_path / "images.jsonl", batch=2)
+    evaluate(samples, SaliencyCase(tiny), journal=tmp_path / "images.jsonl", batch=2)
     order = [json.loads(line)["image"] for line in (tmp_path / "images.jsonl").read_text().splitlines()]
     assert order == ["0", "2", "1", "3"]
 
 
-def test_a_damaged_image_among_others(subject: Subject, samples: list[Sample]) -> None:
-    samples[2].image.write_bytes(b"no image")
-    assert [sample.size() for sample in samples[1:3]] == [(48, 40), (0, 0)]
-    with pytest.raises(ImageError, match=r"2\.png"):
-        evaluate([Contender(subject, Cut())], samples, batch=2)
-
-
-def test_no_foreground_anywhere(subject: Subject, samples: list[Sample]) -> None:
+def test_errors(tiny: Predictor, samples: list[Sample]) -> None:
     with pytest.raises(ValueError, match="some foreground"):
-        evaluate([Contender(subject, Cut())], samples[3:])
+        evaluate(samples[3:], SaliencyCase(tiny))
+    with pytest.raises(ValueError, match="a layer from -1 to 0, got 4"):
+        SaliencyCase(tiny, Cut(layer=4))
+    samples[2].image.write_bytes(b"no image")
+    with pytest.raises(ImageError, match=r"2\.png"):
+        evaluate(samples, SaliencyCase(tiny), batch=2)
 
 
-def test_the_page(subject: Subject, samples: list[Sample]) -> None:
-    contender = Contender(subject, Cut())
-    [row] = evaluate([contender], samples)
-    assert draw_page(contender, row, samples).width > 300
+def test_the_baseline_is_on_square_patches(tiny: Predictor) -> None:
+    keys, tokens = baseline_cases(tiny, 224)
+    assert (keys.name, keys.predictor.model.config.tokenizer) == ("tiny (baseline), keys", "patch")
+    assert (tokens.cut, tokens.shorter) == (Cut(tau=0.2, foreground="largest"), 224)
+
+
+def test_the_page(tiny: Predictor, samples: list[Sample]) -> None:
+    report, _ = evaluate(samples, SaliencyCase(tiny), pictures=True)
+    assert Image.open(io.BytesIO(report.pictures["page_1_tiny_tokens.png"])).width > 300
 
 
 def test_who_is_on_the_page() -> None:
     scores = {f"{index}": index / 10 for index in range(10)}
     chosen = choose(scores, across=2)
-    assert {kind: [name for name, _ in row] for kind, row in chosen.items()} == {
-        "best": ["9", "8"], "median": ["5", "4"], "worst": ["1", "0"]}
-    assert choose({"b": 0.5, "a": 0.5}) == {"best": [("a", 0.5), ("b", 0.5)]}
+    assert [[name for name, _ in row] for row in chosen] == [["9", "8"], ["5", "4"], ["1", "0"]]
+    assert choose({"b": 0.5, "a": 0.5}) == [[("a", 0.5), ("b", 0.5)]]
 
 
 def test_the_three_colours() -> None:

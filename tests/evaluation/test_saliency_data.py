@@ -7,7 +7,9 @@ import pytest
 from PIL import Image
 
 from spit.errors import ImageError
-from spit.evaluation.saliency_data import LAYOUTS, find_samples, read_mask
+from spit.evaluation.saliency_data import LAYOUTS, MaskFolders, find_samples, read_mask, read_pair
+
+FOLDERS = MaskFolders("photos", "truth")
 
 
 def write(path: Path, pixels: object, mode: str | None = None) -> Path:
@@ -25,7 +27,7 @@ def test_layouts(images: str, masks: str, tmp_path: Path) -> None:
     write(tmp_path / masks / "more.png", np.eye(4, 6) * 255)  # a mask without an image hurts nobody
     samples = find_samples(tmp_path)
     assert [sample.name for sample in samples] == ["a", "b"]
-    image, truth = samples[0].read()
+    image, truth = read_pair(samples[0])
     assert image.shape == (3, 4, 6)
     assert truth.foreground.sum() == 4
     assert truth.counted.all()
@@ -34,14 +36,14 @@ def test_layouts(images: str, masks: str, tmp_path: Path) -> None:
 def test_folders_of_other_names_and_deeper_ones(tmp_path: Path) -> None:
     write(tmp_path / "photos" / "x" / "a.jpg", np.zeros((2, 2, 3)))
     write(tmp_path / "truth" / "x" / "a.bmp", np.zeros((2, 2)))
-    assert find_samples(tmp_path, "photos", "truth")[0].name == "x/a"
-    with pytest.raises(ImageError, match="--images and --masks"):
+    assert find_samples(tmp_path, FOLDERS)[0].name == "x/a"
+    with pytest.raises(ImageError, match="--image-folder and --mask-folder"):
         find_samples(tmp_path)
     with pytest.raises(ValueError, match="go together"):
-        find_samples(tmp_path, "photos")
+        find_samples(tmp_path, MaskFolders("photos"))
     write(tmp_path / "photos" / "b.jpg", np.zeros((2, 2, 3)))
     with pytest.raises(ImageError, match=r"b\.jpg: expected its mask"):
-        find_samples(tmp_path, "photos", "truth")
+        find_samples(tmp_path, FOLDERS)
     with pytest.raises(ImageError, match="there is none"):
         find_samples(tmp_path / "nowhere")
 

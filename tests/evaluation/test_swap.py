@@ -3,19 +3,20 @@ from pathlib import Path
 
 import pytest
 
-from spit.evaluation.answers import Examiner, Setup, Subject
-from spit.evaluation.classification import evaluate as classify
+from spit.evaluation.classification import Classification
 from spit.evaluation.labelled import labelled_folder
-from spit.evaluation.swap import PAPER, TOKENIZERS, evaluate, sheet
+from spit.evaluation.runner import Runner
+from spit.evaluation.swap import PAPER, TOKENIZERS, Swap
+from spit.predictor import Predictor
 
 
-def test_every_tokenizer_on_every_model(subject: Callable[..., Subject], labelled: Path) -> None:
+def test_every_tokenizer_on_every_model(predictor: Callable[..., Predictor], labelled: Path) -> None:
     folder = labelled_folder(labelled).spread(6)
-    subjects = [subject("superpixel", levels=2), subject("patch", size=8)]
+    predictors = [predictor("superpixel", levels=2), predictor("patch", size=8)]
     steps: list[tuple[int, int]] = []
-    with Examiner(Setup(32, 8), None, lambda _, done, total: steps.append((done, total))) as examiner:
-        cells = evaluate(examiner, subjects, folder)
-        own = classify(examiner, subjects, folder)
+    with Runner(None, lambda _, done, total: steps.append((done, total))) as runner:
+        cells = runner.rows(Swap(predictors, folder))
+        own = runner.rows(Classification(predictors, folder))
     assert (84, 84) in steps  # 2 models, 7 runs, 6 images
     assert [(cell.model, cell.tokenizer) for cell in cells] == [
         (name, kind) for name in ("small-superpixel", "small-patch") for kind in TOKENIZERS]
@@ -31,10 +32,10 @@ def test_every_tokenizer_on_every_model(subject: Callable[..., Subject], labelle
     assert [cell.paper for cell in cells] == [*PAPER["superpixel", True], *PAPER["patch", True]]
 
 
-def test_a_row_for_each_model(subject: Callable[..., Subject], labelled: Path) -> None:
-    with Examiner(Setup(32, 8)) as examiner:
-        made = sheet(evaluate(examiner, [subject()], labelled_folder(labelled).spread(3)), "about")
-    [row] = made.cells
+def test_a_row_for_each_model(predictor: Callable[..., Predictor], labelled: Path) -> None:
+    with Runner() as runner:
+        report = runner.evaluate(Swap([predictor()], labelled_folder(labelled).spread(3)))
+    [row] = report.sheets[0].cells
     assert row[:2] == ["small-superpixel", "yes"]
     assert "paper -0.200" in row[2]
     assert "(own)" in row[4]

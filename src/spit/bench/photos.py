@@ -20,7 +20,7 @@ def sample_photos() -> list[Path]:
     try:
         folder = Path(str(files("skimage"))) / "data"
     except ImportError as error:
-        raise MissingExtra("scikit-image", "bench", "measuring on sample photos (--images takes your own)") from error
+        raise MissingExtra("scikit-image", "bench", "measuring on sample photos (--data takes your own)") from error
     return [folder / name for name in SAMPLES]
 
 

@@ -14,6 +14,7 @@ from spit.bench.photos import sample_photos
 from spit.bench.plot import draw_scaling
 from spit.bench.stages import create
 from spit.cli.console import answers, print_json, waiting
+from spit.cli.measuring import DATA
 from spit.cli.options import Models, Output, Running
 from spit.cli.outputs import write_files
 from spit.data.folders import image_paths
@@ -33,8 +34,7 @@ class Timing(Computing):
     training: bool = option(True, "Time training steps too")
     peer: bool = option(True, "Time timm's ViT of the same width in the same run, if timm is installed")
     rounds: int | None = option(None, "Calls that a median is of (default: on a GPU 20, on a CPU 5)", least=1)
-    images: Path | None = option(None, "Folder of photos to measure on (default: scikit-image's samples)",
-                                 metavar="FOLDER")
+    data: Path | None = option(None, DATA, metavar="FOLDER")
     check: bool = option(False, "Compare labels instead, image by image: the device's with the CPU's, or on a CPU "
                                 "numba's with the reference's")
     scaling: bool = option(False, "Measure growth with size and batch instead, and draw it")
@@ -52,11 +52,12 @@ class Timing(Computing):
 def bench(models: Models, timing: Timing, output: Output, running: Running) -> int:
     """Time tokenizer, features, inference and training, beside timm's ViT if timm is installed.
 
-    A model by name is timed without its weights, which makes no difference. With --check, exit code 1 says that some
-    labels differ. With --scaling, scaling.json and scaling.png are written to --output.
+    --data has photos to measure on, by default those that scikit-image ships. A model by name is timed without its
+    weights, which makes no difference. With --check, exit code 1 says that some labels differ. With --scaling,
+    scaling.json and scaling.png are written to --output.
     """
     place = torch.device(running.place)
-    paths = sample_photos() if timing.images is None else image_paths(timing.images)
+    paths = sample_photos() if timing.data is None else image_paths(timing.data)
     if timing.check:
         return _check(paths, place, running.as_json)
     if timing.scaling:

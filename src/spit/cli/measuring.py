@@ -19,8 +19,8 @@ from spit.evaluation.report import Report, Sheet
 from spit.evaluation.runner import Batching, Protocol, Runner
 from spit.options import Options, option, same
 
-Data = Annotated[Path, typer.Option("--data", metavar="FOLDER", show_default=False,
-                                    help="Folder of the images, in the layout that is described above.")]
+DATA = "Folder of images, as described above."
+Data = Annotated[Path, typer.Option("--data", metavar="FOLDER", show_default=False, help=DATA)]
 JOURNAL = "images.jsonl"
 
 

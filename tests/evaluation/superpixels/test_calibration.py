@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spit.evaluation.superpixels import Method, calibrate
-from spit.evaluation.superpixels.calibration import CLOSE, MIXABLE, TRIES
+from spit.evaluation.superpixels import Method
+from spit.evaluation.superpixels.calibration import CLOSE, MIXABLE, TRIES, calibrate
 
 
 def method(slope: float, whole: bool = False) -> Method:

@@ -41,7 +41,7 @@ def test_all_methods_unless_named() -> None:
 
 
 def test_an_unknown_name_has_a_neighbour() -> None:
-    with pytest.raises(ValueError, match="unknown method 'quickshit'; did you mean 'quickshift'"):
+    with pytest.raises(ValueError, match="got 'quickshit'; did you mean 'quickshift'"):
         choose_methods(["quickshit"])
 
 

@@ -8,11 +8,11 @@ from spit.evaluation.superpixels import (
     achievable_accuracy,
     boundary_recall,
     compactness,
-    connected_regions,
     explained_variation,
     score,
     undersegmentation_error,
 )
+from spit.evaluation.superpixels.regions import connected_regions
 
 
 def test_every_metric_is_of_the_connected_regions_and_a_mean_over_truths(photo_pixels: np.ndarray) -> None:
@@ -21,7 +21,6 @@ def test_every_metric_is_of_the_connected_regions_and_a_mean_over_truths(photo_p
     truths = [(grey > 100).astype(int), (grey > 150).astype(int) * 7]
     scores, regions = score(photo_pixels, labels, truths), connected_regions(labels)
     assert scores.regions == regions.max() + 1 > scores.labels == len(np.unique(labels))
-    assert not scores.connected
     assert scores.explained_variation == explained_variation(photo_pixels, regions)
     assert scores.achievable_accuracy == fmean(achievable_accuracy(regions, truth) for truth in truths)
     assert scores.undersegmentation_error == fmean(undersegmentation_error(regions, truth) for truth in truths)
@@ -35,7 +34,7 @@ def test_pixels_are_perfect(photo_pixels: np.ndarray) -> None:
     scores = score(photo_pixels, pixels, [pixels // 50])
     assert (scores.achievable_accuracy, scores.undersegmentation_error, scores.boundary_recall) == (1, 0, 1)
     assert scores.explained_variation == pytest.approx(1)
-    assert scores.connected
+    assert scores.regions == scores.labels
 
 
 def test_a_truth_is_needed(photo_pixels: np.ndarray) -> None:

@@ -1,9 +1,7 @@
-import json
-
 import pytest
 
 from spit.evaluation.superpixels import METHODS
-from spit.evaluation.superpixels.summary import as_document, as_markdown, ranked, setting, summarize
+from spit.evaluation.superpixels.summary import missed, ranked, setting, summarize
 
 
 def record(image: str, regions: int, parameter: float = 15, variation: float = 0.8, seconds: float = 0.1) -> dict:
@@ -30,12 +28,9 @@ def test_means_and_a_median_time() -> None:
 
 def test_the_best_first() -> None:
     assert [row.method for row in ranked(ROWS, 600)] == ["spit", "slic"]
-    text = as_markdown(ROWS, "About.")
-    assert text.index("**spit**") < text.index("SLIC (scikit-image)")
-    assert "| 580.0 | 0.8000 | 0.9500 | 0.1000 | 0.7000 | 0.400 | 33% | 100.0 | spacing 15 (2), 16 (1) |" in text
+    assert ROWS[0].cells() == ["580.0", "0.8000", "0.9500", "0.1000", "0.7000", "0.400", "33%", "100.0"]
 
 
-def test_json() -> None:
-    document = json.loads(json.dumps(as_document(ROWS, images=3)))
-    assert document["images"] == 3
-    assert document["rows"][0]["settings"] == {"15": 2, "16": 1}
+def test_counts_out_of_reach() -> None:
+    row = summarize(METHODS["slic"], 300, [record("a", 500)])
+    assert missed([*ROWS, row]) == ["SLIC (scikit-image) cannot be brought to 300 regions; it has 500"]

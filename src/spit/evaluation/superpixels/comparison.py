@@ -65,7 +65,8 @@ class MethodCase(Case):
     name: str
 
     def config(self) -> dict[str, Any]:
-        return {"method": self.method.name, "parameter": self.parameter, "work": self.work.__name__, "versions": versions()}
+        return {"method": self.method.name, "parameter": self.parameter, "work": self.work.__name__,
+                "versions": versions()}
 
     def measure(self, samples: Sequence[Sample], runner: Runner) -> Generator[list[Record]]:
         tasks: list[Task] = [(sample, self.method.name, self.parameter) for sample in samples]

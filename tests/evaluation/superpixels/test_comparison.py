@@ -3,13 +3,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from spit.errors import SpitError
-from spit.evaluation.superpixels import METHODS, Method, choose_methods, evaluate, find_samples, run
+from spit.evaluation.runner import Runner
+from spit.evaluation.samples import Sample
+from spit.evaluation.superpixels import (
+    METHODS,
+    Comparing,
+    Comparison,
+    Method,
+    Row,
+    choose_methods,
+    comparison,
+    find_samples,
+)
 from spit.evaluation.superpixels.workers import open_workers
 
 
@@ -21,6 +34,12 @@ def columns(image: np.ndarray, width: float) -> np.ndarray:
 STRIPES = Method("stripes", "Stripes", "width", -1.0, lambda wanted, _: 90 / wanted, columns, whole=True, package="np")
 
 
+def evaluate(samples: list[Sample], methods: list[Method], counts: list[int], workers: int = 0,
+             journal: Path | None = None, **options: Any) -> list[Row]:
+    with Runner(journal, **options) as runner:
+        return runner.rows(Comparison(Path("data"), samples, methods, counts, workers))
+
+
 @pytest.fixture
 def stripes(monkeypatch: pytest.MonkeyPatch) -> Method:
     monkeypatch.setitem(METHODS, "stripes", STRIPES)
@@ -29,7 +48,7 @@ def stripes(monkeypatch: pytest.MonkeyPatch) -> Method:
 
 def test_two_settings_are_mixed_to_reach_the_count(folder: Callable[[int], Path], stripes: Method) -> None:
     """90 columns give 15 stripes of 6 and 18 of 5; 17 is two thirds of the way."""
-    (row,) = evaluate(find_samples(folder(9)), [stripes], [17], workers=0)
+    (row,) = evaluate(find_samples(folder(9)), [stripes], [17])
     assert row.settings == {"5": 6, "6": 3}
     assert row.regions == 17
     assert row.connected == 1
@@ -37,8 +56,8 @@ def test_two_settings_are_mixed_to_reach_the_count(folder: Callable[[int], Path]
 
 def test_coarser_until_the_mean_is_at_most_the_count(folder: Callable[[int], Path], stripes: Method,
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "calibrate", lambda *_: 5)
-    (row,) = evaluate(find_samples(folder(4)), [stripes], [17], workers=0)
+    monkeypatch.setattr(comparison, "calibrate", lambda *_: 5)
+    (row,) = evaluate(find_samples(folder(4)), [stripes], [17])
     assert row.settings == {"5": 2, "6": 2}
     assert row.regions == 16.5
 
@@ -46,8 +65,8 @@ def test_coarser_until_the_mean_is_at_most_the_count(folder: Callable[[int], Pat
 def test_a_calibration_that_was_misled_is_put_right(folder: Callable[[int], Path], stripes: Method,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     """13 stripes of 7, where 17 were wanted; 23 of 4 make up for it."""
-    monkeypatch.setattr(run, "calibrate", lambda *_: 7)
-    (row,) = evaluate(find_samples(folder(9)), [stripes], [17], workers=0)
+    monkeypatch.setattr(comparison, "calibrate", lambda *_: 7)
+    (row,) = evaluate(find_samples(folder(9)), [stripes], [17])
     assert row.settings == {"7": 6, "4": 3}
     assert row.regions == pytest.approx((6 * 13 + 3 * 23) / 9)
 
@@ -57,21 +76,56 @@ def test_counts_that_jump_are_told_and_not_mixed(folder: Callable[[int], Path], 
     assert (row.wanted, row.regions, row.settings) == (60, 45, {"2": 3})
 
 
-def test_a_stopped_run_goes_on(folder: Callable[[int], Path], stripes: Method, tmp_path: Path,
+def test_a_stopped_run_resumes(folder: Callable[[int], Path], stripes: Method, tmp_path: Path,
                                monkeypatch: pytest.MonkeyPatch) -> None:
     samples, journal = find_samples(folder(9)), tmp_path / "images.jsonl"
     (whole,) = evaluate(samples, [stripes], [17], 0, journal)
     lines = journal.read_bytes().splitlines(keepends=True)
     calls: list[str] = []
-    original = run.measure
-    monkeypatch.setattr(run, "measure", lambda task: calls.append(task[0].name) or original(task))
-    for kept in (4, 10, 12, len(lines)):  # in the first pass, at its end, among the second, after all
+    for name in ("measure", "count"):
+        original = getattr(comparison, name)
+
+        def counted(task: Any, original: Any = original) -> Any:
+            calls.append(task[0].name)
+            return original(task)
+
+        counted.__name__ = name
+        monkeypatch.setattr(comparison, name, counted)
+    for kept in (4, len(lines) // 2, len(lines)):
         calls.clear()
         journal.write_bytes(b"".join(lines[:kept]) + b'{"cut": ')
         (again,) = evaluate(samples, [stripes], [17], 0, journal)
         assert again.settings == whole.settings
         assert again.explained_variation == whole.explained_variation
-        assert len(calls) <= len(lines) - kept + 1  # a finer setting looks one image too far
+        assert len(calls) == len(lines) - kept
+
+
+def test_a_replaced_segmentation_is_measured_again(folder: Callable[[int], Path], stripes: Method,
+                                                   tmp_path: Path) -> None:
+    root, journal = folder(3), tmp_path / "images.jsonl"
+    (before,) = evaluate(find_samples(root), [stripes], [15], 0, journal)
+    Image.fromarray(np.zeros((60, 90), np.uint8)).save(root / "labels" / "1_1.png")
+    with Runner(journal) as runner:
+        (after,) = runner.rows(Comparison(root, find_samples(root), [stripes], [15], 0))
+    assert (runner.done, runner.resumed) == (3, 2)
+    assert after.achievable_accuracy > before.achievable_accuracy
+
+
+def test_a_table_for_each_count(folder: Callable[[int], Path], stripes: Method) -> None:
+    with Runner() as runner:
+        report = runner.evaluate(Comparison(Path("data"), find_samples(folder(2)), [stripes, METHODS["spit"]], [9, 18],
+                                            workers=0))
+    assert [sheet.title.partition(";")[0] for sheet in report.sheets] == ["About 9 regions", "About 18 regions"]
+    assert "| **spit** |" in report.markdown()
+    assert report.document()["versions"]["numpy"]
+
+
+def test_options() -> None:
+    asked = Comparing(algorithm=("slic,spit", "seeds")).methods()
+    assert [method.name for method in asked] == ["slic", "spit", "seeds"]
+    assert len(Comparing().methods()) == len(METHODS)
+    with pytest.raises(ValueError, match="did you mean 'seeds'"):
+        Comparing(algorithm=("seed",)).methods()
 
 
 def test_real_methods_in_processes(folder: Callable[[int], Path]) -> None:
@@ -83,8 +137,8 @@ def test_real_methods_in_processes(folder: Callable[[int], Path]) -> None:
     assert (dict(os.environ), torch.get_num_threads()) == before
     assert seen[-1][1:] == (12, 12)
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
-    assert [(row.method, row.wanted) for row in rows] == [("slic", 40), ("slic", 20), ("spit-unrefined", 40),
-                                                          ("spit-unrefined", 20)]
+    assert [(row.method, row.wanted) for row in rows] == [("slic", 20), ("slic", 40), ("spit-unrefined", 20),
+                                                          ("spit-unrefined", 40)]
     for row, other in zip(rows, evaluate(samples, methods, [40, 20], workers=0), strict=True):
         assert row.images == 3
         assert row.milliseconds > 0
@@ -98,7 +152,7 @@ def test_a_peer_that_fails_is_named(folder: Callable[[int], Path], monkeypatch: 
 
     monkeypatch.setitem(METHODS, "stripes", Method("stripes", "Stripes", "width", -1.0, lambda *_: 5, fail, True, "np"))
     with pytest.raises(SpitError, match=r"Stripes failed on .*0\.png with width 5: no; leave it out"):
-        evaluate(find_samples(folder(1)), [METHODS["stripes"]], [17], workers=0)
+        evaluate(find_samples(folder(1)), [METHODS["stripes"]], [17])
 
 
 def test_one_thread_in_this_process_and_back() -> None:

@@ -1,0 +1,31 @@
+import json
+from dataclasses import dataclass
+
+from spit.evaluation.report import Report, Sheet, machine
+
+
+@dataclass(frozen=True)
+class Row:
+    top1: float
+
+
+REPORT = Report("Title", "Notes.", [Sheet(["model", "top-1"], [["a|b", "0.5"]], marked=[0])], "data", 3, {"size": 224},
+                {"device": "cpu"}, [Row(0.5)])
+
+
+def test_markdown() -> None:
+    lines = REPORT.markdown().splitlines()
+    assert lines[0] == "# Title"
+    assert lines[2] == f"3 images of data; size 224; {machine('cpu')}."
+    assert lines[4:7] == ["| model | top-1 |", "|---|---:|", "| **a&#124;b** | 0.5 |"]
+    assert lines[-1] == "Notes."
+
+
+def test_a_title_for_each_of_several_tables() -> None:
+    assert Sheet(["a"], [["1"]], title="About 20 regions").markdown().startswith("## About 20 regions\n\n| a |")
+
+
+def test_json() -> None:
+    document = json.loads(json.dumps(REPORT.document()))
+    assert (document["size"], document["device"], document["images"]) == (224, "cpu", 3)
+    assert document["rows"] == [{"top1": 0.5}]

@@ -1,0 +1,158 @@
+"""One runner: resuming by content, batches, warm-up, progress."""
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from spit.evaluation.answers import AnswerCase, SquareCase
+from spit.evaluation.journal import Record
+from spit.evaluation.runner import Case, Runner
+from spit.evaluation.samples import Sample, find_images
+from spit.predictor import Predictor
+
+CPU = torch.device("cpu")
+
+
+class Lengths(Case):
+    """The number of bytes of the truth, and a list of all samples that were measured."""
+
+    name = "lengths"
+
+    def __init__(self, unit: int = 1) -> None:
+        self.unit = unit
+        self.seen: list[str] = []
+
+    def config(self) -> dict[str, Any]:
+        return {"unit": self.unit}
+
+    def measure(self, samples: Sequence[Sample], runner: Runner) -> Generator[list[Record]]:
+        for sample in samples:
+            self.seen.append(sample.name)
+            yield [{"key": sample.key, "image": sample.name, "length": len(sample.truths[0].read_bytes()) * self.unit}]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in "abc":
+        (tmp_path / f"{name}.png").write_text(f"image {name}")
+        (tmp_path / f"{name}.mask").write_text("mask" + name)
+    return tmp_path
+
+
+def samples(folder: Path) -> list[Sample]:
+    return [Sample(path.stem, path, (path.with_suffix(".mask"),)) for path in sorted(folder.glob("*.png"))]
+
+
+def run(folder: Path, case: Lengths) -> tuple[list[int], Runner]:
+    with Runner(folder / "images.jsonl") as runner:
+        return [record["length"] for record in runner.answers(case, samples(folder))], runner
+
+
+def test_a_first_run_has_no_earlier_answers(folder: Path) -> None:
+    _, runner = run(folder, Lengths())
+    assert (runner.done, runner.resumed) == (3, 0)
+    case = Lengths()
+    _, runner = run(folder, case)
+    assert (case.seen, runner.done, runner.resumed) == ([], 3, 3)
+
+
+def test_a_replaced_mask_is_measured_again(folder: Path) -> None:
+    """The same name, path and size on disk; other bytes."""
+    run(folder, Lengths())
+    (folder / "b.mask").write_text("another mask")
+    case = Lengths()
+    assert run(folder, case)[0] == [5, 12, 5]
+    assert case.seen == ["b"]
+
+
+def test_a_replaced_image_is_measured_again(folder: Path) -> None:
+    run(folder, Lengths())
+    (folder / "b.png").write_text("IMAGE b")
+    case = Lengths()
+    run(folder, case)
+    assert case.seen == ["b"]
+
+
+def test_a_renamed_file_keeps_its_answer(folder: Path) -> None:
+    run(folder, Lengths())
+    for suffix in (".png", ".mask"):
+        (folder / f"b{suffix}").rename(folder / f"z{suffix}")
+    case = Lengths()
+    _, runner = run(folder, case)
+    assert (case.seen, runner.resumed) == ([], 3)
+
+
+def test_equal_images_both_count_and_are_measured_once(folder: Path) -> None:
+    for suffix in (".png", ".mask"):
+        (folder / f"d{suffix}").write_bytes((folder / f"a{suffix}").read_bytes())
+    case, steps = Lengths(), []
+    with Runner(folder / "images.jsonl", lambda *step: steps.append(step)) as runner:
+        assert len(runner.answers(case, samples(folder))) == 4
+    assert len(case.seen) == 3
+    assert (runner.done, runner.resumed) == (4, 0)
+    assert steps[-1] == ("lengths", 4, 4)
+
+
+def test_another_case_is_measured(folder: Path) -> None:
+    run(folder, Lengths())
+    case = Lengths(unit=2)
+    assert run(folder, case)[0] == [10, 10, 10]
+    assert len(case.seen) == 3
+
+
+def test_a_journal_of_an_older_version(folder: Path) -> None:
+    (folder / "images.jsonl").write_text('{"case": "x", "image": "a", "length": 9}\n')
+    assert run(folder, Lengths())[0] == [5, 5, 5]
+    (folder / "images.jsonl").write_text("no journal\n")
+    with pytest.raises(ValueError, match="choose another --output or remove it"):
+        run(folder, Lengths())
+
+
+def test_a_stream_measures_no_more_than_is_taken(folder: Path) -> None:
+    case = Lengths()
+    with Runner() as runner:
+        stream = runner.stream(case, samples(folder), counted=False)
+        assert next(stream)["image"] == "a"
+        stream.close()
+    assert (case.seen, runner.done) == (["a"], 0)
+
+
+def test_reading_ahead_changes_nothing(labelled: Path, predictor: Any) -> None:
+    found = find_images(labelled)[:7]
+    case: SquareCase = AnswerCase(predictor())
+    plain, ahead = (list(Runner(batch=2).read(found, case.read, torch.device(kind))) for kind in ("cpu", "cuda"))
+    assert [[sample.name for sample in chunk] for chunk, _ in plain] == [
+        [sample.name for sample in chunk] for chunk, _ in ahead]
+    assert [len(chunk) for chunk, _ in plain] == [2, 2, 2, 1]
+    for (_, one), (_, other) in zip(plain, ahead, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_the_first_call_is_not_timed(labelled: Path, predictor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    plain = AnswerCase.run
+    monkeypatch.setattr(AnswerCase, "run", lambda self, batch, runner: calls.append(len(batch)) or plain(
+        self, batch, runner))
+    with Runner(batch=4) as runner:
+        records = runner.answers(AnswerCase(predictor()), find_images(labelled)[:6])
+    assert calls == [4, 4, 2]
+    assert all(record["seconds"] > 0 for record in records)
+
+
+def test_precision(predictor: Any) -> None:
+    with pytest.raises(ValueError, match="fp32, bf16, fp16, got 'fp8'"):
+        Runner(precision="fp8")
+    with pytest.raises(ValueError, match="use fp32 on a CPU"):
+        Runner(precision="bf16").autocast(CPU)
+
+
+def test_a_case_has_weights_config_size_and_device(predictor: Any) -> None:
+    one: Predictor = predictor()
+    case = AnswerCase(one)
+    others = [AnswerCase(one, True), AnswerCase(predictor(seed=1)), AnswerCase(one.with_tokenizer("patch", size=8)),
+              AnswerCase(predictor(square=40))]
+    assert all(other.config() != case.config() for other in others)
+    assert AnswerCase(predictor()).config() == case.config()
