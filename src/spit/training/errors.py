@@ -1,8 +1,6 @@
 """The error of a run."""
 
-from spit.errors import SpitError, Stopped
-
-__all__ = ["Stopped", "TrainingError"]
+from spit.errors import SpitError
 
 
 class TrainingError(SpitError):
