@@ -122,11 +122,8 @@ class Partition:
 
     def packed_blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Each block's labels with the offsets of its own images, from 0."""
-        first = 0
-        for block in self.blocks:
-            offsets = self.offsets[first : first + len(block) + 1]
-            yield block, offsets - offsets[0]
-            first += len(block)
+        for block, (first, last) in zip(self.blocks, self._spans(), strict=True):
+            yield block, self.offsets[first : last + 1] - self.offsets[first]
 
     def to(self, device: torch.device | str) -> "Partition":
         """The partition on another device."""

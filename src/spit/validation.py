@@ -98,8 +98,8 @@ def integers(name: str, values: Any, *dimensions: int) -> Tensor:
     """A tensor of integers with one of these numbers of dimensions; arrays are converted."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         values = torch.from_numpy(values.astype(np.int64))
-    whole = isinstance(values, Tensor) and not (values.is_floating_point() or values.is_complex())
-    if not whole or values.dtype == torch.bool:
+    if (not isinstance(values, Tensor) or values.dtype == torch.bool or values.is_floating_point()
+            or values.is_complex()):
         raise TypeError(f"expected {name} as a tensor of integers, got {_described(values)}")
     if values.ndim not in dimensions:
         raise ValueError(f"expected {name} with {' or '.join(map(str, dimensions))} dimensions, got shape "

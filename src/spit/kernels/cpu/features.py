@@ -54,11 +54,7 @@ def gradient_histogram(
     table = _gaussian_table()
 
     def process(b: int) -> None:
-        rows = out[starts[b] : starts[b + 1]]
-        if sigma == 0:
-            _gradient_counts(values[b], maps[b], bins, rows)
-        else:
-            _gradient_histogram(values[b], maps[b], bins, sigma, table, rows)
+        _gradient_histogram(values[b], maps[b], bins, sigma, table, out[starts[b] : starts[b + 1]])
 
     for_each_image(process, len(maps))
     return histogram
@@ -175,11 +171,16 @@ def _gradient_histogram(
     x_weights = np.empty(bins)
     half = 0.5 * bins
     reach = half * RADIUS * sigma  # in bins
-    steps = TABLE_STEPS / (half * sigma)  # table entries a bin
+    steps = TABLE_STEPS / (half * sigma) if sigma > 0 else 0.0  # table entries per bin
     for y in range(height):
         for x in range(width):
             label = labels[y, x]
             sizes[label] += 1
+            if sigma == 0:
+                ky = min(max(floor((gradients[0, y, x] + 1.0) * half), 0), bins - 1)
+                kx = min(max(floor((gradients[1, y, x] + 1.0) * half), 0), bins - 1)
+                histogram[(label * bins + ky) * bins + kx] += 1
+                continue
             y_place = (gradients[0, y, x] + 1.0) * half - 0.5  # in bins: bin k has its centre at k
             x_place = (gradients[1, y, x] + 1.0) * half - 0.5
             x_first = max(0, ceil(x_place - reach))
@@ -199,22 +200,6 @@ def _gaussian(table: Array, place: float) -> Any:
     """exp(−d²/2) by interpolation, d being ``place`` steps of the table."""
     i = int(place)
     return table[i] + (place - i) * (table[i + 1] - table[i])
-
-
-@njit(cache=True, nogil=True)
-def _gradient_counts(gradients: Array, labels: Array, bins: int, out: Array) -> None:
-    height, width = labels.shape
-    count = len(out)
-    histogram = np.zeros((count, bins, bins))
-    sizes = np.zeros(count, np.int64)
-    for y in range(height):
-        for x in range(width):
-            label = labels[y, x]
-            sizes[label] += 1
-            ky = min(max(floor((gradients[0, y, x] + 1.0) * (bins / 2)), 0), bins - 1)
-            kx = min(max(floor((gradients[1, y, x] + 1.0) * (bins / 2)), 0), bins - 1)
-            histogram[label, ky, kx] += 1
-    _store_means(histogram, sizes, out)
 
 
 @njit(cache=True, nogil=True)

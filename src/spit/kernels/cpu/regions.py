@@ -31,27 +31,17 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     labels = parents[-1]
     # From the coarse end: only the last step is as long as the image.
     for lower, below, above in reversed(list(zip(parents[:-1], offsets[:-2], offsets[1:-1], strict=True))):
-        labels = _compose_pair(lower, labels, below.tolist(), above.tolist())
+        answer = torch.empty_like(lower)
+        _compose(lower.numpy(), labels.numpy(), below.numpy(), above.numpy(), answer.numpy())
+        labels = answer
     return labels
 
 
-def _compose_pair(lower: Tensor, upper: Tensor, below: list[int], above: list[int]) -> Tensor:
-    """Two levels in one."""
-    answer = torch.empty_like(lower)
-    first, second, out = lower.numpy(), upper.numpy(), answer.numpy()
-
-    def compose_image(b: int) -> None:
-        rows = slice(below[b], below[b + 1])
-        _compose(first[rows], second[above[b] : above[b + 1]], out[rows])
-
-    for_each_image(compose_image, len(below) - 1)
-    return answer
-
-
 @njit(cache=True, nogil=True)
-def _compose(lower: Array, upper: Array, out: Array) -> None:
-    for v in range(len(lower)):
-        out[v] = upper[lower[v]]
+def _compose(lower: Array, upper: Array, below: Array, above: Array, out: Array) -> None:
+    for b in range(len(below) - 1):
+        for v in range(below[b], below[b + 1]):
+            out[v] = upper[above[b] + lower[v]]
 
 
 @njit(cache=True, nogil=True)

@@ -7,8 +7,8 @@ from torch import Tensor
 from spit.kernels.cpu import contraction, forest
 from spit.kernels.cpu.regions import compose
 from spit.kernels.cpu.threads import Array, for_each_image
-from spit.kernels.reference.superpixels import flatten
-from spit.kernels.rules import EUCLIDEAN, Levels, Rules, round_target
+from spit.kernels.reference.superpixels import bound, contract_image, flatten
+from spit.kernels.rules import EUCLIDEAN, Levels, Rules
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
@@ -17,7 +17,7 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
     images: list[list[Array]] = [[] for _ in planes]
 
     def contract(b: int) -> None:
-        images[b] = _contract_image(planes[b], rules)
+        images[b] = contract_image(_Graph(planes[b], rules))
 
     for_each_image(contract, len(planes))
     return [(torch.cat([torch.from_numpy(parents) for parents in level]),
@@ -40,20 +40,7 @@ def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int
         above = np.zeros(len(graph.sizes), np.int32)
         above[below] = ceiling.flatten().numpy()
         graph.edges = graph.edges[above[graph.edges[:, 0]] == above[graph.edges[:, 1]]]
-    return torch.from_numpy(_bound(graph, count)[below]).view(labels.shape)
-
-
-def _contract_image(planes: Array, rules: Rules) -> list[Array]:
-    graph = _Graph(planes, rules)
-    levels = [graph.contract(graph.link_pixels())]
-    for _ in range(1, rules.levels):
-        chosen, _ = graph.link_regions(loops=rules.loop_clip is not None)
-        levels.append(graph.contract(chosen))
-    if rules.merge_threshold > 0:
-        levels.append(graph.contract(graph.merge_below(rules.merge_threshold)))
-    if rules.max_tokens is not None:
-        levels.append(_bound(graph, rules.max_tokens))
-    return levels
+    return torch.from_numpy(bound(graph, count)[below]).view(labels.shape)
 
 
 class _Graph:
@@ -62,10 +49,15 @@ class _Graph:
     edges: Array  # (E, 2)
     sums: Array  # (V, C)
     boxes: Array  # (V, 4): first and last row and column
+    keep_heaviest = staticmethod(forest.keep_heaviest)
 
     def __init__(self, planes: Array, rules: Rules) -> None:
         self.planes, self.rules = planes, rules
         self.sizes = np.empty(0, np.int64)  # (V,)
+
+    def numbers(self) -> Array:
+        """0 to V − 1."""
+        return np.arange(len(self.sizes), dtype=np.int32)
 
     def link_pixels(self) -> Array:
         """Level 0: the best of four neighbours."""
@@ -99,13 +91,3 @@ class _Graph:
             self.edges = contraction.contract_edges(self.edges, labels)
             sums = contraction.sum_regions(self.sums, self.sizes, self.boxes, labels, count)
         self.sums, self.sizes, self.boxes = sums
-
-
-def _bound(graph: _Graph, bound: int) -> Array:
-    """Join regions until at most ``bound`` are left: see ``reference.superpixels``."""
-    parents = np.arange(len(graph.sizes), dtype=np.int32)
-    while len(graph.sizes) > bound:
-        chosen, weights = graph.link_regions(loops=False)
-        target = round_target(len(graph.sizes), bound)
-        parents = graph.contract(forest.keep_heaviest(chosen, weights, target))[parents]
-    return parents

@@ -102,12 +102,7 @@ def gradient_histogram(
     at the centres (y, x) of K × K equal cells of [−1, 1]².
 
     Args:
-        gradients: (∇y, ∇x) of each pixel, in [−1, 1].
-        labels: region of each pixel, numbered within its image.
-        offsets: where each image's regions begin in packed order.
-        bins: K, in each direction.
-        sigma: bandwidth; 0 counts each pixel in the cell that contains it, the empirical histogram.
-        boxes: boxes that contain the regions, for a backend that goes region by region (default: computed).
+        gradients: (∇y, ∇x) of each pixel, in [−1, 1]. The other arguments are those of :func:`position_histogram`.
 
     Shape:
         gradients ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64 to

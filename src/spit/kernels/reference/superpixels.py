@@ -5,6 +5,7 @@ A weight is float32 made from + − × ÷ √ alone, one operation at a time in 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,8 +26,8 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
         features ``(B, C, H, W)`` int16; each level is ``(parents, counts)``: ``(ΣV,)`` int32, numbered within
         each image, and ``(B,)`` int64.
     """
-    images = [_contract_image(image, rules) for image in features]
-    return [(torch.cat(level), torch.tensor([int(parents.max()) + 1 for parents in level]))
+    images = [contract_image(_Graph(image, rules)) for image in features]
+    return [(torch.cat(level).int(), torch.tensor([int(parents.max()) + 1 for parents in level]))
             for level in zip(*images, strict=True)]
 
 
@@ -58,7 +59,8 @@ def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int
         above = torch.zeros(len(graph.sizes), dtype=torch.int64)
         above[labels.flatten().long()] = ceiling.flatten().long()
         graph.edges = graph.edges[:, above[graph.edges[0]] == above[graph.edges[1]]]
-    return _bound(graph, count)[labels.long()].int()
+    parents: Tensor = bound(graph, count)
+    return parents[labels.long()].int()
 
 
 def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], list[Tensor]], Tensor]) -> Tensor:
@@ -69,8 +71,9 @@ def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], l
     return compose([parents for parents, _ in levels], offsets).view(batch, height, width)
 
 
-def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:
-    graph = _Graph(features, rules)
+def contract_image(graph: Any) -> list[Any]:
+    """All levels of one image, as the parents that its graph (of this backend or the CPU's) gives."""
+    rules = graph.rules
     levels = [graph.contract(graph.link_pixels())]
     for _ in range(1, rules.levels):
         chosen, _ = graph.link_regions(loops=rules.loop_clip is not None)
@@ -78,12 +81,28 @@ def _contract_image(features: Tensor, rules: Rules) -> list[Tensor]:
     if rules.merge_threshold > 0:
         levels.append(graph.contract(graph.merge_below(rules.merge_threshold)))
     if rules.max_tokens is not None:
-        levels.append(_bound(graph, rules.max_tokens))
-    return [level.int() for level in levels]
+        levels.append(bound(graph, rules.max_tokens))
+    return levels
+
+
+def bound(graph: Any, limit: int) -> Any:
+    """Join regions until at most ``limit`` are left, in rounds without self-loops.
+
+    A level would join every region to its best neighbour. Of these choices, a forest, a round takes
+    only the heaviest, see :func:`round_target`; each removes exactly one region.
+    """
+    parents = graph.numbers()
+    while len(graph.sizes) > limit:
+        chosen, weights = graph.link_regions(loops=False)
+        target = round_target(len(graph.sizes), limit)
+        parents = graph.contract(graph.keep_heaviest(chosen, weights, target))[parents]
+    return parents
 
 
 class _Graph:
     """G^(t) of one image: regions with integer sums of their features, sizes and boxes; edges between neighbours."""
+
+    keep_heaviest = staticmethod(forest.keep_heaviest)
 
     def __init__(self, features: Tensor, rules: Rules) -> None:
         self.rules = rules
@@ -93,6 +112,10 @@ class _Graph:
         self.sums = features.reshape(channels, -1).T.long()  # (V, C)
         self.sizes = torch.ones(height * width, dtype=torch.int64)  # (V,)
         self.boxes = torch.stack([y, x, y, x], dim=1)  # (V, 4): first and last row and column
+
+    def numbers(self) -> Tensor:
+        """0 to V − 1."""
+        return torch.arange(len(self.sizes))
 
     def link_pixels(self) -> Tensor:
         """Level 0: density is the same for all pairs of pixels, and pixels have no self-loops (§2.2)."""
@@ -121,17 +144,3 @@ class _Graph:
         """Make one region of all that have the same label."""
         self.edges = contraction.contract_edges(self.edges, labels)
         self.sums, self.sizes, self.boxes = contraction.sum_regions(self.sums, self.sizes, self.boxes, labels)
-
-
-def _bound(graph: _Graph, bound: int) -> Tensor:
-    """Join regions until at most ``bound`` are left, in rounds without self-loops.
-
-    A level would join every region to its best neighbour. Of these choices, a forest, a round takes
-    only the heaviest, see :func:`round_target`; each removes exactly one region.
-    """
-    parents = torch.arange(len(graph.sizes))
-    while len(graph.sizes) > bound:
-        chosen, weights = graph.link_regions(loops=False)
-        target = round_target(len(graph.sizes), bound)
-        parents = graph.contract(forest.keep_heaviest(chosen, weights, target))[parents]
-    return parents
