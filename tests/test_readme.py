@@ -12,7 +12,7 @@ from PIL import Image
 from skimage import data
 
 from spit.cli import main
-from test_interop import vit
+from interop.test_timm import vit
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -91,6 +91,7 @@ class Partition:
 
         Example:
             >>> import numpy as np
+            >>> from spit import Partition
             >>> Partition.from_labels([np.array([[3, 3], [9, 3]]), np.array([[1, 2, 2]])]).labels
             (tensor([[0, 0],
                     [1, 0]], dtype=torch.int32), tensor([[0, 1, 1]], dtype=torch.int32))

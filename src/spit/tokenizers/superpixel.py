@@ -84,6 +84,8 @@ class SuperpixelTokenizer(Tokenizer):
         """A partition of a ``(B, C, H, W)`` block after ``refine`` sweeps of boundary moves."""
         if self.refine == 0:
             return part
+        if part.blocks[0].shape != (len(block), *block.shape[2:]):
+            raise ValueError(f"expected the partition of a block of shape {tuple(block.shape)}, got {part!r}")
         labels = kernels.refine(part.blocks[0], part.offsets, quantize(block), self.refine)
         return Partition._trusted((labels,), part.offsets)
 
