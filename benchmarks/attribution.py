@@ -2,7 +2,7 @@
 
     python benchmarks/attribution.py [--device cuda] [--images 32] [--size 224] [--repeats 7]
 
-DeiT-Tiny through ``spit.from_timm`` (random weights of its shape where the file is not there), on square patches and on
+DeiT-Tiny through ``spit.from_timm`` (or random weights of its shape), on square patches and on
 superpixels, on views of the photos that scikit-image ships. Passes take turns, so that a busy machine slows all of
 them; the ratio is the median over the turns of each turn's own.
 """
@@ -16,7 +16,6 @@ from provenance import arguments, print_provenance
 
 import spit
 from spit.bench.photos import photo_batch, sample_photos
-from spit.registry import create_model
 
 METHODS = ("flow", "rollout", "relevance", "random")
 
@@ -27,10 +26,10 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=32)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--method", action="append", help=f"among {', '.join(METHODS)}; all unless told")
+    parser.add_argument("--method", action="append", help=f"among {', '.join(METHODS)}; by default all")
     args = parser.parse_args()
     weights = args.shared / "weights" / "deit_tiny_patch16_224.safetensors"
-    parent = spit.from_timm(weights) if weights.exists() else create_model("vit_tiny_16")
+    parent = spit.from_timm(weights) if weights.exists() else spit.create_model("vit_tiny_16")
     parent = parent.to(args.device).eval()
     images = photo_batch(sample_photos(), args.images, args.size, args.size).to(args.device)
     print_provenance(f"{args.images} photos at {args.size}², {args.device}, {torch.get_num_threads()} threads", seed=0)

@@ -20,11 +20,9 @@ from provenance import ROOT, print_provenance
 
 import spit
 from spit.attribution.drawing import panel_row
-from spit.data.classes import imagenet_classes
-from spit.data.crops import central_square
 from spit.drawing import Tile, draw_panel
 from spit.drawing.pictures import as_picture, draw_overlay
-from spit.segmentation.correspondence import all_pairs
+from spit.segmentation.correspondence import all_pairs, scenes
 from spit.segmentation.cut import Cut
 
 PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg")
@@ -41,24 +39,22 @@ def main() -> None:
     parser.add_argument("--model", default="spit_tiny_16", help="a name, a folder or a hub id")
     parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder for the pictures")
     args = parser.parse_args()
-    named = args.model in spit.list_models()
-    model = spit.create_model(args.model, pretrained=True) if named else spit.load_model(args.model)
-    model.eval()
+    predictor = spit.load(args.model, "cpu")
     print_provenance(f"photos in the wheel of scikit-image {skimage.__version__}")
     for name, draw in (("segmentation.jpg", masks), ("correspondence.jpg", pairs), ("attribution.jpg", maps)):
-        picture = draw(model)
+        picture = draw(predictor)
         target = args.output / name
         picture = picture.resize((ACROSS, round(picture.height * ACROSS / picture.width)), Image.Resampling.LANCZOS)
         picture.save(target, quality=QUALITY, optimize=True)
         print(f"{target}: {picture.width} × {picture.height}, {target.stat().st_size / 1000:.0f} kB")
 
 
-def masks(model: spit.SpitModel) -> Image.Image:
+def masks(predictor: spit.Predictor) -> Image.Image:
     """A column for each photo: itself, its tokens, the soft map, and the rest dimmed."""
     columns = []
     for file in PHOTOS:
         image = load(file)
-        found = spit.segment(model, image)
+        found = predictor(image).segment()
         mask = found.mask[0].numpy()
         pixels = np.asarray(as_picture(image))
         soft = Image.fromarray(np.rint(found.saliency[0].numpy() * 255).astype(np.uint8)).convert("RGB")
@@ -71,11 +67,11 @@ def masks(model: spit.SpitModel) -> Image.Image:
     return draw_panel(list(zip(*columns, strict=True)))
 
 
-def pairs(model: spit.SpitModel) -> Image.Image:
+def pairs(predictor: spit.Predictor) -> Image.Image:
     """A row for each image: itself, and its colours with each of them as the source."""
     images = [load(file) for file in PAIR]
     names = [Path(file).stem for file in PAIR]
-    grid = all_pairs(model, images, Cut())
+    grid = all_pairs(scenes(predictor(images), Cut()))
     rows = []
     for target, (image, name) in enumerate(zip(images, names, strict=True)):
         tiles = [Tile(as_picture(image), name, f"{image.shape[2]} by {image.shape[1]} pixels")]
@@ -85,15 +81,14 @@ def pairs(model: spit.SpitModel) -> Image.Image:
     return draw_panel(rows)
 
 
-def maps(model: spit.SpitModel) -> Image.Image:
+def maps(predictor: spit.Predictor) -> Image.Image:
     """A row for each photo: itself with its answer, its tokens, and a map for each method."""
     rows = []
     for file in EXPLAINED:
-        image = central_square(load(file), model.config.image_size or 224)
-        with torch.no_grad():
-            chance, index = model(image[None]).softmax(1)[0].max(0)
-        rows.append(panel_row(image, model, {name: spit.explain(model, image, name)[0] for name in METHODS},
-                              Path(file).stem, f"{imagenet_classes()[index]}, {chance:.1%}"))
+        prediction = predictor(load(file), crop=True)
+        [[best]] = prediction.top(1)
+        rows.append(panel_row(prediction, {name: prediction.explain(name)[0] for name in METHODS}, Path(file).stem,
+                              f"{best.name}, {best.probability:.1%}"))
     return draw_panel(rows)
 
 

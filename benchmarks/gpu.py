@@ -27,7 +27,7 @@ WORD = 8  # bytes of the packed sums; there are two to a region of three channel
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--images", help="a folder of photos; scikit-image's samples unless told")
+    parser.add_argument("--images", help="a folder of photos; by default scikit-image's samples")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("torch finds no CUDA device here; this benchmark measures one")

@@ -17,18 +17,13 @@ def main() -> None:
     args = parser.parse_args()
     images = [spit.load_image(path) for path in bsds_images(args.shared)[: args.limit]]
     print_provenance(f"BSDS500 test, {len(images)} images")
-    model = spit.create_model("spit_tiny_16", pretrained=True)
-    alone = masks_alone(model, images)
-    report("alone and in a batch, CPU", alone, list(spit.segment(model, images).mask))
-    if torch.cuda.is_available():
-        model, moved = model.cuda(), [image.cuda() for image in images]
-        there = masks_alone(model, moved)
-        report("alone and in a batch, CUDA", there, list(spit.segment(model, moved).mask))
-        report("CPU and CUDA", alone, there)
-
-
-def masks_alone(model: spit.SpitModel, images: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [spit.segment(model, image).mask[0] for image in images]
+    alone = {}
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        predictor = spit.load("spit_tiny_16", device)
+        alone[device] = [predictor(image).segment().mask[0] for image in images]
+        report(f"alone and in a batch, {device}", alone[device], list(predictor(images).segment().mask))
+    if "cuda" in alone:
+        report("CPU and CUDA", alone["cpu"], alone["cuda"])
 
 
 def report(what: str, one: list[torch.Tensor], other: list[torch.Tensor]) -> None:

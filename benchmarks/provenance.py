@@ -1,15 +1,21 @@
-"""What every figure is printed with: machine, versions, commit, data and seed."""
+"""What benchmarks share: options, a runner, and the machine, versions, commit, data and seed of every figure."""
 
 import argparse
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from rich.console import Console
+from rich.progress import Progress
 
 import spit
+from spit.evaluation.runner import Runner
 
+PARENT = "weights/deit_tiny_patch16_224.safetensors"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -18,6 +24,32 @@ def arguments(purpose: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=purpose, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared", help="folder with data/ and weights/")
     return parser
+
+
+def model_arguments(purpose: str, limit: int | None = None) -> argparse.ArgumentParser:
+    """A parser with the options of benchmarks that run models over images."""
+    parser = arguments(purpose)
+    parser.add_argument("--model", action="append", default=[], help="a name, a folder or a file of weights")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--batch", type=int, help="images in a batch; by default the protocol's")
+    parser.add_argument("--limit", type=int, default=limit, help="only so many images, spread over the set")
+    parser.add_argument("--output", type=Path, help="folder for the answers, from which a stopped run resumes")
+    return parser
+
+
+def load_models(args: argparse.Namespace) -> list[spit.Predictor]:
+    """The models of ``--model``, asked at 224 pixels, and after them their parent, DeiT-Tiny."""
+    return [spit.load(source, args.device, 224) for source in [*args.model, args.shared / PARENT]]
+
+
+@contextmanager
+def open_runner(output: Path | None, batch: int | None = None) -> Iterator[Runner]:
+    """A runner behind a progress bar."""
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        with Runner(None if output is None else output / "images.jsonl", lambda doing, done, total: bar.update(
+                task, description=doing, completed=done, total=total), batch) as runner:
+            yield runner
 
 
 def print_provenance(data: str, seed: int | None = None) -> None:
@@ -30,7 +62,7 @@ def print_provenance(data: str, seed: int | None = None) -> None:
 
 
 def bsds_images(shared: Path) -> list[Path]:
-    """The 200 test images of BSDS500, or an exit that says what is missing."""
+    """The 200 test images of BSDS500; exits if they are missing."""
     folder = shared / "data" / "bsds500" / "images" / "test"
     paths = sorted(folder.glob("*.jpg"))
     if not paths:

@@ -5,106 +5,95 @@
     python benchmarks/saliency.py --solvers
 
 Choices are compared on the first 200 images alone, one changed at a time from the defaults: what is cut (final
-tokens or keys, and of which layer), τ, the rule for the foreground, the guided filter, the levels and sweeps of
-superpixels, and the size that the model sees. ``--final`` runs the defaults on all 1,000 images, beside the parent
+tokens or keys, and of which layer), τ, the rule for the foreground, the levels and sweeps of superpixels, and the
+size that the model sees. ``--final`` runs the defaults on all 1,000 images, beside the parent
 on square patches with the same defaults and under TokenCut (its rule; keys and final features; its own τ and the
 paper's), and prints the figures of the 800 images that nothing was chosen on by themselves. For one model that is
 6,000 cuts: 10 minutes of one CPU thread. ``--solvers`` times the eigenproblem instead.
 """
 
 import argparse
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
-from provenance import arguments, print_provenance
-from rich.console import Console
-from rich.progress import Progress
+from provenance import load_models, model_arguments, open_runner, print_provenance
 
-from spit.cli.measuring import Measuring
-from spit.evaluation.answers import Subject
-from spit.evaluation.saliency import TOKENCUT, Contender, evaluate, sheet
+import spit
+from spit.evaluation.saliency import TOKENCUT, Saliency, SaliencyCase
 from spit.evaluation.saliency_data import find_samples
-from spit.segmentation.cut import Cut
+from spit.segmentation import Cut
 from spit.segmentation.lanczos import leading_vectors
 
 TUNED_ON = 200
 CUTS: dict[str, list[Any]] = {
-    "features": ["keys"],
+    "cut_on": ["keys"],
     "layer": [-2, -3, -4],
     "tau": [None, 0.2, 1 / 3, 0.4, 0.5],
     "foreground": ["border", "class_token", "largest"],
-    "size": [224, 448],
     "scales": [2],
-    "refine": ["guided"],
 }
+SIZES = (224, 448)
 TOKENIZERS: list[dict[str, Any]] = [{"levels": 3}, {"levels": 5}, {"refine": 3}, {"compactness": 0.4},
                                     {"compactness": 0.0, "self_loop": "clipped"}]
-PARENT = [replace(cut, tau=tau) for tau in (0.2, 1 / 3) for cut in TOKENCUT]
+PARENT_CUTS = [cut.replace(tau=tau) for tau in (0.2, 1 / 3) for cut in TOKENCUT]
 
 
 def main() -> None:
-    parser = arguments(__doc__)
-    parser.add_argument("--model", action="append", default=[], help="a name, a folder or a file; the parent always")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
-    parser.add_argument("--batch", type=int, default=32, help="images in a batch, on a GPU")
+    parser = model_arguments(__doc__)
     parser.add_argument("--first", type=int, default=TUNED_ON, help="images that choices are compared on")
-    parser.add_argument("--every", type=int, default=1, help="of those, each so-manieth alone")
+    parser.add_argument("--every", type=int, default=1, help="only every so-many-th of them")
     parser.add_argument("--foreground", default=Cut().foreground, help="the rule that other choices are made beside")
-    parser.add_argument("--only", action="append", help=f"of {', '.join(CUTS)}, tokenizer")
+    parser.add_argument("--only", action="append", help=f"of {', '.join(CUTS)}, size, tokenizer")
     parser.add_argument("--final", action="store_true", help="the defaults on all images instead")
     parser.add_argument("--solvers", action="store_true", help="time the eigenproblem instead")
-    parser.add_argument("--output", type=Path, help="folder for the answers, so that a stopped run goes on")
     args = parser.parse_args()
     if args.solvers:
         print_provenance("random graphs of two clusters", seed=0)
         time_solvers("cuda" if args.device != "cpu" and torch.cuda.is_available() else "cpu")
         return
-    samples = find_samples(args.shared / "data" / "ecssd")
-    if args.final:
-        told = f"all {len(samples)} images"
-    else:
-        told = f"every {args.every}. of the first {args.first} images" if args.every > 1 else (
-            f"the first {args.first} images")
+    data = args.shared / "data" / "ecssd"
+    samples = find_samples(data)
+    if not args.final:
         samples = samples[: args.first : args.every]
-    print_provenance(f"ECSSD, {told}")
-    parent = str(args.shared / "weights" / "deit_tiny_patch16_224.safetensors")
-    subjects = Measuring(device=args.device).load([*args.model, parent])
+    print_provenance(f"ECSSD, {len(samples)} images" + ("" if args.final else f", every {args.every}. of the first "
+                                                                             f"{args.first}"))
+    models = load_models(args)
     if args.final:
-        contenders = [Contender(subject, Cut(foreground=args.foreground)) for subject in subjects]
-        contenders += [Contender(replace(subjects[-1], name="parent under TokenCut"), cut) for cut in PARENT]
+        cases = [SaliencyCase(model, Cut(foreground=args.foreground)) for model in models]
+        parent = spit.Predictor(models[-1].model, "parent under TokenCut")
+        cases += [SaliencyCase(parent, cut) for cut in PARENT_CUTS]
     else:
-        contenders = [contender for subject in subjects for contender in _choices(subject, args)]
+        cases = [case for model in models for case in _choices(model, args)]
     start = time.perf_counter()
-    device = next(subjects[0].model.parameters()).device
-    with tempfile.TemporaryDirectory() as folder, Progress(console=Console(stderr=True), transient=True) as bar:
-        journal, task = (args.output or Path(folder)) / "images.jsonl", bar.add_task("")
-        rows = evaluate(contenders, samples, journal, args.batch,
-                        lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total))
-        print(sheet(rows, f"ECSSD, {told}; {device}.").markdown())
+    with open_runner(args.output, args.batch) as runner:
+        print(runner.evaluate(Saliency(data, samples, cases)).markdown())
         if args.final:
-            print(sheet(evaluate(contenders, samples[TUNED_ON:], journal),
-                        f"Of those, the {len(samples) - TUNED_ON} that nothing was chosen on.").markdown())
+            print(f"Of those, the {len(samples) - TUNED_ON} that nothing was chosen on:\n")
+            print(runner.evaluate(Saliency(data, samples[TUNED_ON:], cases)).markdown())
     print(f"{time.perf_counter() - start:.0f} s in all")
 
 
-def _choices(subject: Subject, args: argparse.Namespace) -> Iterator[Contender]:
+def _choices(model: spit.Predictor, args: argparse.Namespace) -> Iterator[SaliencyCase]:
     """The defaults, and each choice changed by itself."""
-    base, only = Cut(foreground=args.foreground), args.only
-    yield Contender(subject, base)
+    base, superpixels = Cut(foreground=args.foreground), model.model.config.tokenizer == "superpixel"
+
+    def wanted(name: str) -> bool:
+        return args.only is None or name in args.only
+
+    yield SaliencyCase(model, base)
     for name, values in CUTS.items():
-        if (only is None or name in only) and (name != "scales" or subject.model.config.tokenizer == "superpixel"):
-            yield from (Contender(subject, replace(base, **{name: value})) for value in values
+        if wanted(name) and (name != "scales" or superpixels):
+            yield from (SaliencyCase(model, base.replace(**{name: value})) for value in values
                         if value != getattr(base, name))
-    if subject.model.config.tokenizer == "superpixel" and (only is None or "tokenizer" in only):
+    if wanted("size"):
+        yield from (SaliencyCase(model, base, size) for size in SIZES)
+    if wanted("tokenizer") and superpixels:
         for options in TOKENIZERS:
-            told = ", ".join(f"{key} {value}" for key, value in options.items())
-            yield Contender(replace(subject.with_tokenizer("superpixel", **options),
-                                    name=f"{subject.name} ({told})"), base)
+            changed = model.with_tokenizer("superpixel", **options)
+            changed.name = f"{model.name} ({', '.join(f'{key} {value}' for key, value in options.items())})"
+            yield SaliencyCase(changed, base)
 
 
 def time_solvers(device: str, repeats: int = 7) -> None:

@@ -10,13 +10,11 @@ methods within 10 minutes on 2 cores. --curves goes from 100 to 2,000 regions.
 import time
 from pathlib import Path
 
-from provenance import arguments, print_provenance
-from rich.console import Console
-from rich.progress import Progress
+from provenance import arguments, open_runner, print_provenance
 
-from spit.evaluation.superpixels import METHODS, Row, choose_methods, evaluate, find_samples
-from spit.evaluation.superpixels.plot import draw_comparison
-from spit.evaluation.superpixels.summary import as_markdown, ranked
+from spit.evaluation.samples import spread
+from spit.evaluation.superpixels import METHODS, Comparison, Row, choose_methods, find_samples
+from spit.evaluation.superpixels.summary import ranked
 
 COUNT = 600
 CURVES = (100, 200, 400, 600, 1000, 2000)
@@ -28,20 +26,21 @@ def main() -> None:
     parser.add_argument("--curves", action="store_true", help=f"counts {', '.join(map(str, CURVES))}")
     parser.add_argument("--limit", type=int, help="only so many images, spread over the set")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
-    parser.add_argument("--output", type=Path, help="folder for the measurements, so that a stopped run goes on")
+    parser.add_argument("--output", type=Path, help="folder for the measurements, from which a stopped run resumes")
     args = parser.parse_args()
-    samples = find_samples(args.shared / "data" / "bsds500", args.limit)
+    data = args.shared / "data" / "bsds500"
+    samples = spread(find_samples(data), args.limit)
     print_provenance(f"BSDS500 test, {len(samples)} images, every human segmentation")
     start = time.perf_counter()
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        rows = evaluate(samples, choose_methods([]), CURVES if args.curves else [COUNT], args.workers,
-                        args.output and args.output / "images.jsonl",
-                        lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total))
-    print(as_markdown(rows, f"{time.perf_counter() - start:.0f} s in all on {args.workers} processes."))
-    print_bars({row.method: row for row in ranked(rows, COUNT)})
-    if args.output:
-        draw_comparison(rows, f"Superpixels on {len(samples)} images of BSDS500", args.output / "curves.png")
+    counts = CURVES if args.curves else [COUNT]
+    with open_runner(args.output) as runner:
+        report = runner.evaluate(Comparison(data, samples, choose_methods([]), counts, args.workers),
+                                 pictures=args.output is not None)
+    print(report.markdown())
+    print(f"{time.perf_counter() - start:.0f} s in all on {args.workers} processes.")
+    print_bars({row.method: row for row in ranked(report.rows, COUNT)})
+    for name, picture in report.pictures.items():
+        (args.output / name).write_bytes(picture)
 
 
 def print_bars(rows: dict[str, Row]) -> None:

@@ -136,7 +136,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     assert "a model of 1000 classes" in error("swap", "--data", data)  # the default model
     assert "nowhere: expected a folder" in error("swap", "--data", tmp_path / "nowhere", "--model", model)
     assert "did you mean spit_tiny_16" in error("threshold", "--data", data, "--model", "spit_tiny")
-    assert "no trained weights of spit_large_16 come with spit" in error("threshold", "--data", data, "--model", "spit_large_16")
+    assert "no trained weights of spit_large_16 come" in error("threshold", "--data", data, "--model", "spit_large_16")
     assert "once, got one twice" in error("swap", *both, "--model", model)
     assert "logits, knn, linear" in error("classification", *both, "--head", "svm", "--train", data)
     assert "give one of --train" in error("classification", *both, "--head", "knn")

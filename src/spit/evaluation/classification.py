@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spit.evaluation.answers import TOP, Answer, ask, seeded, seeds_of
-from spit.evaluation.intervals import Score, proportion
+from spit.evaluation.intervals import Score, proportion, scipy_stats
 from spit.evaluation.knn import knn_scores
 from spit.evaluation.labelled import LabelledFolder, class_indices, labelled_folder, read_real
 from spit.evaluation.linear import fit_linear
@@ -139,6 +139,7 @@ class SquareProtocol(Protocol):
     """A protocol whose models see the central squares of labelled images."""
 
     def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder) -> None:
+        scipy_stats()  # a missing package is reported before the work
         self.predictors, self.test = predictors, test
         self.samples, self.data = test.images, test.root
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from spit.attribution import Method, MethodOptions, occlude, rank_pixels
 from spit.attribution.lime import check_lime
 from spit.evaluation.answers import SquareCase
-from spit.evaluation.intervals import Score, TTest, mean, paired_ttest
+from spit.evaluation.intervals import Score, TTest, mean, paired_ttest, scipy_stats
 from spit.evaluation.journal import Record
 from spit.evaluation.plots import new_figure, png_of, tidy
 from spit.evaluation.report import Sheet
@@ -202,6 +202,7 @@ tokenized again. "±" is half the normal 95 % interval over the images. Tests ar
 Comp more, Suff less. "random" gives each token a random value. The paper's figures are of its B16 models."""
 
     def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[FaithfulnessCase]) -> None:
+        scipy_stats()  # a missing package is reported before the work
         self.data, self.samples, self.cases = data, samples, cases
         for case in cases:
             if case.predictor.model.config.num_classes == 0:
