@@ -30,7 +30,7 @@ def test_a_table(spit: Run, data: Path) -> None:
 
 def test_files_and_json(spit: Run, data: Path, tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
     pytest.importorskip("matplotlib")
-    arguments = ("evaluate", "superpixels", "--data", data, "--algorithm", "watershed", "--algorithm", "slic", "--count", 40,
+    arguments = ("evaluate", "superpixels", "--data", data, "--algorithm", "watershed,slic", "--count", 40,
                  "--count", 20, "--workers", 0, "-o", tmp_path / "out", "--json")
     result = spit(*arguments)
     assert result.code == 0
