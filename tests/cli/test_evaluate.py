@@ -1,5 +1,5 @@
-import importlib.util
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_named(spit: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: find(name) if name != "matplotlib" else None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert "'.[plots]'" in spit("evaluate", "superpixels", "--data", data, "-o", tmp_path / "out").error
     assert not (tmp_path / "out").exists()
 

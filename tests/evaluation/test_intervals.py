@@ -101,6 +101,6 @@ def test_the_papers_footnote() -> None:
 
 
 def test_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(MissingExtra, match="evaluate"):
         proportion([[1, 0]])

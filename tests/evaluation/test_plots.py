@@ -1,4 +1,4 @@
-import importlib.util
+import sys
 
 import pytest
 
@@ -14,6 +14,6 @@ def test_a_figure_as_a_file() -> None:
 
 
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match="plots"):
         check_matplotlib()

@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import NormalDist, fmean, stdev
 from typing import Any
 
-from spit.errors import MissingExtra
+from spit.evaluation.libraries import library
 
 Z = NormalDist().inv_cdf(0.975)  # 95 % of a normal distribution lie within ± this many deviations
 
@@ -100,13 +100,5 @@ def paired_ttest(values: Sequence[float], base: Sequence[float]) -> TTest | None
 
 
 def scipy_stats() -> Any:
-    """The module ``scipy.stats``.
-
-    Raises:
-        MissingExtra: scipy is not installed.
-    """
-    try:
-        from scipy import stats
-    except ImportError as error:
-        raise MissingExtra("scipy", "evaluate", "an interval or a test") from error
-    return stats
+    """The module ``scipy.stats``."""
+    return library("scipy.stats", "an interval or a test")

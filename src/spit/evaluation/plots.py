@@ -1,28 +1,19 @@
 """What every plot shares: the figure, its axes, and its PNG."""
 
-import importlib.util
 import io
 from typing import Any
 
-from spit.errors import MissingExtra
+from spit.evaluation.libraries import library
 
 
-def check_matplotlib() -> None:
-    """Refuse before the work what would fail after it.
-
-    Raises:
-        MissingExtra: matplotlib is not installed.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtra("matplotlib", "plots", "drawing curves")
+def check_matplotlib() -> Any:
+    """The module ``matplotlib.figure``; raises MissingExtra before the work that would fail after it."""
+    return library("matplotlib.figure", "drawing curves")
 
 
 def new_figure(width: float, height: float, title: str) -> Any:
     """An empty figure, in inches."""
-    check_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = check_matplotlib().Figure(figsize=(width, height), layout="constrained")
     figure.suptitle(title, fontsize=13)
     return figure
 

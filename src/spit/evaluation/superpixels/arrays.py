@@ -1,13 +1,10 @@
 """What every metric accepts: images and label maps as numpy arrays or torch tensors."""
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-
-from spit.errors import MissingExtra
 
 Labels = NDArray[np.int64]
 
@@ -49,19 +46,6 @@ def check_same_size(first: NDArray[Any], second: NDArray[Any], name: str) -> Non
     """Refuse two maps of different sizes."""
     if first.shape[:2] != second.shape[:2]:
         raise ValueError(f"expected {name} of the labels' size {first.shape[:2]}, got {second.shape[:2]}")
-
-
-def library(module: str) -> Any:
-    """A module of scipy or scikit-image.
-
-    Raises:
-        MissingExtra: it is not installed.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = {"scipy": "scipy", "skimage": "scikit-image"}[module.partition(".")[0]]
-        raise MissingExtra(package, "evaluate", "measuring superpixels") from error
 
 
 def _as_array(values: ArrayLike | Tensor) -> NDArray[Any]:

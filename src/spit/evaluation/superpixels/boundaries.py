@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from spit.evaluation.superpixels.arrays import as_labels, check_same_size, library
+from spit.evaluation.libraries import library
+from spit.evaluation.superpixels.arrays import as_labels, check_same_size
 
 TOLERANCE = 0.0025  # of the diagonal
 
@@ -17,7 +18,8 @@ def boundary_pixels(labels: ArrayLike | Tensor) -> NDArray[np.bool_]:
     Shape:
         ``(H, W)`` integers; ``(H, W)`` bool.
     """
-    return np.asarray(library("skimage.segmentation").find_boundaries(as_labels(labels), mode="thick"), np.bool_)
+    segmentation = library("skimage.segmentation", "boundary recall")
+    return np.asarray(segmentation.find_boundaries(as_labels(labels), mode="thick"), np.bool_)
 
 
 def boundary_recall(labels: ArrayLike | Tensor, truth: ArrayLike | Tensor, radius: int | None = None) -> float:
@@ -44,7 +46,8 @@ def tolerance(shape: tuple[int, ...]) -> int:
 
 def widen(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     """All pixels with one of the mask's in a square window around them."""
-    return np.asarray(library("scipy.ndimage").maximum_filter(mask, 2 * radius + 1, mode="constant"), np.bool_)
+    ndimage = library("scipy.ndimage", "boundary recall")
+    return np.asarray(ndimage.maximum_filter(mask, 2 * radius + 1, mode="constant"), np.bool_)
 
 
 def recall(found: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> float:

@@ -21,8 +21,9 @@ from PIL import Image
 from spit.data.folders import image_paths
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra
+from spit.evaluation.libraries import library
 from spit.evaluation.samples import Sample
-from spit.evaluation.superpixels.arrays import Labels, as_labels, library
+from spit.evaluation.superpixels.arrays import Labels, as_labels
 
 TRUTHS = ("groundTruth", "labels")
 SUFFIXES = (".mat", ".png", ".npy", ".npz")
@@ -102,7 +103,7 @@ def _truth_files(place: Path) -> list[Path]:
 
 
 def _read_mat(path: Path) -> list[NDArray[np.integer]]:
-    reader = library("scipy.io")
+    reader = library("scipy.io", "reading .mat files")
     try:
         cells = reader.loadmat(path)["groundTruth"]
     except reader.matlab.MatReadError as error:

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from spit.evaluation.superpixels.arrays import Labels, as_labels, library
+from spit.evaluation.libraries import library
+from spit.evaluation.superpixels.arrays import Labels, as_labels
 
 
 def connected_regions(labels: ArrayLike | Tensor) -> Labels:
@@ -16,7 +17,7 @@ def connected_regions(labels: ArrayLike | Tensor) -> Labels:
     Shape:
         ``(H, W)`` integers; ``(H, W)`` int64, 0…V − 1.
     """
-    pieces = library("skimage.measure").label(as_labels(labels), background=-1, connectivity=1)
+    pieces = library("skimage.measure", "counting regions").label(as_labels(labels), background=-1, connectivity=1)
     return np.asarray(pieces, np.int64) - 1
 
 

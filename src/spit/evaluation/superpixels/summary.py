@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean, median
+from typing import Any
 
 from spit.evaluation.journal import Record
 from spit.evaluation.superpixels.methods import Method
+from spit.evaluation.superpixels.scores import Scores
 
 NEAR = 0.05  # relative error of a count that needs no remark
 
@@ -59,20 +61,13 @@ class Row:
 
 def summarize(method: Method, wanted: int, records: Sequence[Record]) -> Row:
     """One row from the measurements of all images."""
-    def mean(name: str) -> float:
-        return fmean(record[name] for record in records)
-
     times = [1000 * record["seconds"] for record in records]
-    return Row(
-        method=method.name, title=method.title, ours=method.ours, wanted=wanted, parameter=method.parameter,
-        settings={f"{value:g}": images
-                  for value, images in Counter(record["parameter"] for record in records).most_common()},
-        images=len(records), regions=mean("regions"), labels=mean("labels"),
-        explained_variation=mean("explained_variation"), achievable_accuracy=mean("achievable_accuracy"),
-        undersegmentation_error=mean("undersegmentation_error"), boundary_recall=mean("boundary_recall"),
-        compactness=mean("compactness"), connected=fmean(record["regions"] == record["labels"] for record in records),
-        milliseconds=median(times), milliseconds_mean=fmean(times),
-    )
+    means: dict[str, Any] = {item.name: fmean(record[item.name] for record in records) for item in fields(Scores)}
+    settings = Counter(f"{record['parameter']:g}" for record in records)
+    return Row(method=method.name, title=method.title, ours=method.ours, wanted=wanted, parameter=method.parameter,
+               settings=dict(settings.most_common()), images=len(records), **means,
+               connected=fmean(record["regions"] == record["labels"] for record in records),
+               milliseconds=median(times), milliseconds_mean=fmean(times))
 
 
 def ranked(rows: Sequence[Row], wanted: int) -> list[Row]:
