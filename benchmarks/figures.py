@@ -22,8 +22,8 @@ import spit
 from spit.attribution.drawing import panel_row
 from spit.drawing import Tile, draw_panel
 from spit.drawing.pictures import as_picture, draw_overlay
+from spit.segmentation import Cut
 from spit.segmentation.correspondence import all_pairs, scenes
-from spit.segmentation.cut import Cut
 
 PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg")
 PAIR = ("motorcycle_left.png", "motorcycle_right.png")

@@ -10,8 +10,8 @@ from torch import Tensor
 import spit
 from spit.model import SpitModel
 from spit.predictor import Predictor
+from spit.segmentation import Cut
 from spit.segmentation.correspondence import Correspondence, all_pairs, colored_share, mix, pseudo_colors, scenes
-from spit.segmentation.cut import Cut
 
 Scene = Callable[..., Tensor]
 

@@ -1,6 +1,8 @@
-"""spit.segment: shapes, batches, sizes, options, errors."""
+"""spit.segment: shapes, batches, sizes, options, errors, and which side is the foreground."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -8,11 +10,15 @@ from torch import Tensor
 
 import spit
 from spit.model import SpitModel
+from spit.partition import Partition
 from spit.predictor import Predictor
 from spit.segmentation import Cut
 from spit.segmentation.correspondence import scenes
+from spit.segmentation.saliency import orient
+from spit.tokens import Tokens
 
 Scene = Callable[..., Tensor]
+LABELS = torch.tensor([[0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]], dtype=torch.int32)
 
 
 @pytest.mark.parametrize("tau", [None, 0.5])
@@ -109,3 +115,72 @@ def test_refusals(model: SpitModel, scene: Scene) -> None:
     training = model.with_tokenizer("patch").train()
     with pytest.raises(ValueError, match=r"model\.eval\(\)"):
         spit.segment(training, scene())
+
+
+def test_the_defaults() -> None:
+    """Of the paper, but for τ and the foreground: docs/segmentation.md has what was measured."""
+    assert Cut() == Cut(tau=None, cut_on="tokens", layer=-1, foreground="border", scales=1)
+    assert Cut(layer=-2).layer_of(12) == 10
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"tau": 1.5}, "tau of at most 1, got 1.5"),
+    ({"tau": -1.5}, "tau of at least -1, got -1.5"),
+    ({"cut_on": "key"}, "did you mean 'keys'"),
+    ({"foreground": "larger"}, "did you mean 'largest'"),
+    ({"scales": 0}, "scales of at least 1, got 0"),
+])
+def test_values_out_of_range(options: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Cut(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"tau": "0.2"}, {"tau": True}, {"layer": None}, {"layer": 1.0}, {"scales": None}])
+def test_wrong_types(options: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="expected"):
+        Cut(**options)  # type: ignore[arg-type]
+
+
+def test_a_layer_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="from -3 to 2, got 3"):
+        Cut(layer=3).layer_of(3)
+
+
+class Brightest:
+    """Its class token is (brightest pixel, 1)."""
+
+    def embed(self, images: list[Tensor]) -> Tensor:
+        brightest = torch.stack([image.amax() for image in images])
+        return torch.stack([brightest, torch.ones_like(brightest)], dim=1)
+
+
+def seen(inside: float, outside: float) -> Any:
+    """What ``orient`` reads of a ForwardPass."""
+    image = torch.where(LABELS == 1, inside, outside).float().expand(3, -1, -1)
+    tokens = Tokens(torch.zeros(2, 1), torch.tensor([0, 2]))
+    whole = Brightest().embed([image])
+    partition = Partition.of(LABELS[None], torch.tensor([2]))
+    return SimpleNamespace(model=Brightest(), images=(image,), tokens=tokens, class_token=whole,
+                           paint=lambda values: list(partition.paint(values)))
+
+
+def test_the_largest_entry_stays_positive() -> None:
+    values = torch.tensor([1.0, -1.0])
+    assert orient(seen(1, 0), values, "largest") is values
+
+
+def test_the_side_with_the_border_is_background() -> None:
+    for values in (torch.tensor([1.0, -1.0]), torch.tensor([-1.0, 1.0])):
+        assert orient(seen(1, 0), values, "border").tolist() == [-1, 1]
+
+
+def test_class_tokens() -> None:
+    """The brightest pixel survives on its own side alone; the other side's is at most the mean's."""
+    for values in (torch.tensor([1.0, -1.0]), torch.tensor([-1.0, 1.0])):
+        assert orient(seen(0.9, 0.1), values, "class_token").tolist() == [-1, 1]
+        assert orient(seen(0.1, 0.9), values, "class_token").tolist() == [1, -1]
+
+
+def test_a_side_that_is_empty_leaves_things_as_they_are() -> None:
+    values = torch.zeros(2)
+    assert orient(seen(1, 0), values, "class_token").tolist() == [0, 0]

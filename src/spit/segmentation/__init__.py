@@ -1,9 +1,8 @@
 """Masks and correspondences from tokens, without a decoder or post-processing (§3.2, App. E and F)."""
 
 from spit.segmentation.correspondence import Correspondence, correspond
-from spit.segmentation.cut import Cut
 from spit.segmentation.normalized_cut import normalized_cut
-from spit.segmentation.saliency import Segmentation, segment, segment_prediction
+from spit.segmentation.saliency import Cut, Segmentation, segment, segment_prediction
 
 __all__ = [
     "Correspondence",

@@ -11,8 +11,7 @@ from torch.nn import functional as F
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
-from spit.segmentation.cut import Cut
-from spit.segmentation.saliency import cut_tokens
+from spit.segmentation.saliency import Cut, cut_tokens
 from spit.tokens import plural
 
 TEMPERATURE = 0.01

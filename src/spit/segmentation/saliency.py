@@ -1,19 +1,53 @@
 """Salient objects from the tokens of a classifier (§3.2, App. E)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from spit.forward_pass import ForwardPass
+from spit.images import to_float
 from spit.model import SpitModel
+from spit.options import Options, documented, option
 from spit.partition import Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, stack
-from spit.segmentation.cut import Cut
-from spit.segmentation.foreground import orient
 from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.tokenizers import SuperpixelTokenizer
+
+
+@documented
+@dataclass(frozen=True)
+class Cut(Options):
+    """The options of :func:`spit.segment`.
+
+    Example:
+        >>> from spit.segmentation import Cut
+        >>> Cut(tau=1 / 3, foreground="class_token").layer  # as App. E
+        -1
+    """
+
+    tau: float | None = option(
+        None, "Cosine τ above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's code (default: the image's "
+              "own)", least=-1, most=1)
+    cut_on: Literal["tokens", "keys"] = option(
+        "tokens", "What the cut compares: the tokens that leave a layer, through the final norm, or the keys of its "
+                  "attention")
+    layer: int = option(-1, "Layer to cut, from 0, or from the end with -1 the last")
+    foreground: Literal["border", "class_token", "largest"] = option(
+        "border", "Side of the cut that is the foreground: border, the one with less of the image's border; "
+                  "class_token, the one whose own class token is nearer to the whole image's (App. E); largest, the "
+                  "one with the entry of the largest magnitude (TokenCut)")
+    scales: int = option(
+        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 is a little more accurate "
+           "and takes five times as long", least=1)
+
+    def layer_of(self, depth: int) -> int:
+        """The layer counted from 0; ValueError if there is no such layer."""
+        if not -depth <= self.layer < depth:
+            raise ValueError(f"expected a layer from {-depth} to {depth - 1}, got {self.layer}")
+        return self.layer % depth
 
 
 @dataclass(frozen=True)
@@ -70,12 +104,6 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
         size: shorter side that the model sees (default: the image's own); maps come back at the image's own pixels.
         options: of :class:`~spit.segmentation.Cut`.
 
-    Shape:
-        images ``(B, 3, H, W)``, one ``(3, H, W)``, or a list of different sizes.
-
-    Raises:
-        TypeError, ValueError: a model in training mode, an unknown option or layer, or images that the model refuses.
-
     Example:
         >>> import spit, torch
         >>> model = spit.create_model("spit_tiny_16", pretrained=True)
@@ -100,11 +128,7 @@ def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
 
 
 def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
-    """Predictions of the same images on the next finer levels of the hierarchy.
-
-    Raises:
-        ValueError: the tokens have no hierarchy, or too few levels.
-    """
+    """Predictions of the same images on the next finer levels; ValueError if the tokens have too few."""
     tokenizer = prediction.predictor.model.tokenizer
     levels = tokenizer.levels if isinstance(tokenizer, SuperpixelTokenizer) else 1
     if count >= levels:
@@ -114,12 +138,45 @@ def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
 
 
 def cut_tokens(seen: ForwardPass, cut: Cut) -> tuple[Tensor, Tensor]:
-    """The standardised Fiedler vectors of a pass, with the foreground positive, and the τ of each image.
-
-    Shape:
-        the vectors ``(ΣN,)`` float32, τ ``(B,)`` float64.
-    """
+    """The standardised Fiedler vectors of a pass, ``(ΣN,)``, with the foreground positive, and each image's τ."""
     layer = cut.layer_of(seen.model.config.depth)
     compared = seen.layer_keys(layer) if cut.cut_on == "keys" else seen.layer_tokens(layer)
     vectors, used = normalized_cut(compared, cut.tau)
     return orient(seen, standardize(vectors, compared.offsets), cut.foreground).float(), used
+
+
+def orient(seen: ForwardPass, values: Tensor, rule: str) -> Tensor:
+    """Flip each image's values, ``(ΣN,)``, if needed, so that the foreground is positive; in a tie, they stay.
+
+    Args:
+        values: standardised Fiedler vectors, the entry of the largest magnitude positive.
+        rule: ``foreground`` of :class:`Cut`.
+    """
+    if rule == "largest":
+        return values
+    masks = seen.paint(values > 0)
+    flip = _by_border(masks) if rule == "border" else _by_class_token(seen, masks)
+    return torch.where(flip[seen.tokens.image_of], -values, values)
+
+
+def _by_border(masks: list[Tensor]) -> Tensor:
+    """Whether the positive side has more than half of the image's border, ``(B,)`` bool."""
+    rims = [torch.cat([mask[0], mask[-1], mask[1:-1, 0], mask[1:-1, -1]]) for mask in masks]
+    return torch.stack([2 * rim.sum() > len(rim) for rim in rims])
+
+
+def _by_class_token(seen: ForwardPass, masks: list[Tensor]) -> Tensor:
+    """Whether the class token of the negative side alone is nearer to the whole image's (App. E), ``(B,)`` bool.
+
+    App. E says "class tokens (produced given the saliency mask)". Here the mask covers pixels with the image's mean
+    colour; dropping the tokens of one side instead was right less often (docs/segmentation.md).
+    """
+    sides = []
+    for image, mask in zip(seen.images, masks, strict=True):
+        pixels = to_float(image[None])[0]
+        mean = pixels.mean((1, 2), keepdim=True)
+        sides += [torch.where(mask, pixels, mean), torch.where(mask, mean, pixels)]
+    near = F.cosine_similarity(seen.model.embed(sides).view(len(masks), 2, -1).double(),
+                               seen.class_token[:, None].double(), dim=2)
+    both = torch.stack([mask.any() & ~mask.all() for mask in masks])
+    return (near[:, 1] > near[:, 0]) & both
