@@ -41,25 +41,19 @@ class Correspondence:
 
 @dataclass(frozen=True)
 class Scene:
-    """What correspondences need of one image.
-
-    Shape:
-        tokens ``(N, D)`` of unit length, side ``(N,)`` bool, True on the foreground, colors ``(N, 3)`` in [0, 1], 0 on
-        the background; size ``(H, W)``.
-    """
+    """What correspondences need of one image."""
 
     partition: Partition
-    tokens: Tensor
-    side: Tensor
-    colors: Tensor
-    size: tuple[int, ...]
+    tokens: Tensor  # (N, D) of unit length
+    side: Tensor  # (N,) bool, True on the foreground
+    colors: Tensor  # (N, 3) in [0, 1], 0 on the background
+    size: tuple[int, ...]  # (H, W) of the image's maps
 
     def paint(self, colors: Tensor) -> Tensor:
         """Colours of the regions at the image's own pixels, ``(N, 3)`` to ``(H, W, 3)`` float32."""
         return at_size(self.partition.paint(colors.float())[0], self.size)
 
 
-@torch.no_grad()
 def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets: Sources | None = None, *,
                temperature: float = TEMPERATURE, size: int | None = None, **options: Any) -> Correspondence:
     """Colour the parts of a source image, and the parts of target images that are like them.
@@ -81,12 +75,6 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
         temperature: of the softmax.
         size: with a model, the shorter side that it sees (default: the image's own).
         options: of :class:`~spit.segmentation.Cut`.
-
-    Shape:
-        source ``(3, H, W)``; targets ``(B, 3, H, W)`` or a list of ``(3, H, W)``.
-
-    Raises:
-        TypeError, ValueError: several sources, a temperature of 0, or what :func:`spit.segment` refuses.
 
     Example:
         >>> import spit, torch
@@ -119,8 +107,7 @@ def scenes(prediction: Prediction, cut: Cut) -> list[Scene]:
     """One scene for each image, for use in any pair."""
     if cut.scales != 1:
         raise ValueError(f"expected scales 1, since correspondences are between tokens of one scale, got {cut.scales}")
-    made = []
-    sizes = iter(prediction.sizes)
+    made, sizes = [], iter(prediction.sizes)
     for one in prediction.passes:
         sides = torch.split(cut_tokens(one, cut)[0] > 0, one.tokens.counts.tolist())
         for index, (tokens, side) in enumerate(zip(one.tokens, sides, strict=True)):
@@ -129,13 +116,11 @@ def scenes(prediction: Prediction, cut: Cut) -> list[Scene]:
     return made
 
 
-@torch.no_grad()
 def transfer(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> Tensor:
     """``c_{m→n} = Aᵀ c_m`` at the target's pixels, ``(H, W, 3)`` float32."""
     return target.paint(mix(source.tokens, target.tokens, source.colors, temperature))
 
 
-@torch.no_grad()
 def colored_share(source: Scene, target: Scene, temperature: float = TEMPERATURE) -> float:
     """Share of the target's area that attends to the source's foreground; the rest is black."""
     found = mix(source.tokens, target.tokens, source.side[:, None].to(source.tokens), temperature)
@@ -143,11 +128,7 @@ def colored_share(source: Scene, target: Scene, temperature: float = TEMPERATURE
 
 
 def mix(source: Tensor, target: Tensor, colors: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """``softmax(z_m z_nᵀ / temperature)ᵀ c_m``, the softmax over the source's tokens.
-
-    Shape:
-        source ``(M, D)``, target ``(N, D)`` and colors ``(M, 3)`` to ``(N, 3)``.
-    """
+    """``softmax(z_m z_nᵀ / temperature)ᵀ c_m``, ``(N, 3)``, the softmax over the source's tokens."""
     return (source @ target.T / temperature).softmax(0).T @ colors
 
 
@@ -156,9 +137,6 @@ def pseudo_colors(tokens: Tensor, side: Tensor) -> Tensor:
 
     Each component is scaled to [0, 1] over the foreground. One without spread there, or that does not exist because
     tokens have fewer than three columns, is 0.5.
-
-    Shape:
-        tokens ``(N, D)`` float64 and side ``(N,)`` bool to ``(N, 3)`` float64.
     """
     centred = tokens - tokens.mean(0)
     _, vectors = torch.linalg.eigh(centred.T @ centred)
@@ -174,10 +152,6 @@ def pseudo_colors(tokens: Tensor, side: Tensor) -> Tensor:
 
 
 def all_pairs(made: Sequence[Scene], temperature: float = TEMPERATURE) -> list[list[Tensor]]:
-    """Each image as the source for each other.
-
-    Shape:
-        row m, column n is ``c_{m→n}`` at image n's pixels, ``(H, W, 3)``; the diagonal has the source's own colours.
-    """
+    """``c_{m→n}`` at image n's pixels in row m and column n; the diagonal has the source's own colours."""
     return [[source.paint(source.colors) if source is target else transfer(source, target, temperature)
              for target in made] for source in made]

@@ -29,10 +29,10 @@ def leading_vectors(matrices: Tensor, known: Tensor) -> Tensor:
     Shape:
         matrices ``(B, N, N)`` and known ``(B, N)`` to ``(B, N)``, float64, zero on padding.
     """
-    batch, size = known.shape
+    size = known.shape[1]
     basis = torch.stack([known, _orthogonal(_start(known), known[:, None])], dim=1)
     basis[:, 1] = _unit(basis[:, 1])[0]
-    answer, done = torch.zeros_like(known), torch.zeros(batch, dtype=torch.bool, device=known.device)
+    answer, done = torch.zeros_like(known), torch.zeros_like(known[:, 0], dtype=torch.bool)
     diagonal: list[Tensor] = []
     beside: list[Tensor] = []
     for step in range(1, min(STEPS, size) + 1):
@@ -71,14 +71,8 @@ def _unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _ritz(diagonal: Tensor, beside: Tensor) -> tuple[Tensor, Tensor]:
-    """The leading eigenvectors of the tridiagonal matrices, and which have converged.
-
-    Runs on the CPU, which solves small matrices faster than a GPU.
-
-    Shape:
-        ``(B, k)`` each to ``(B, k)`` and ``(B,)`` bool.
-    """
-    device, inner = diagonal.device, beside[:, :-1].cpu()
+    """The leading eigenvectors of the tridiagonal matrices, ``(B, k)``, and which have converged, ``(B,)`` bool."""
+    device, inner = diagonal.device, beside[:, :-1].cpu()  # a CPU solves small matrices faster than a GPU
     small = torch.diag_embed(diagonal.cpu()) + torch.diag_embed(inner, 1) + torch.diag_embed(inner, -1)
     values, vectors = torch.linalg.eigh(small)
     leading = vectors[:, :, -1]

@@ -38,20 +38,18 @@ def normalized_cut(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Te
         >>> normalized_cut(tokens)[0] > 0
         tensor([False, False,  True])
     """
-    counts = tokens.counts.tolist()
-    longest = max(counts)
-    together = max(1, ENTRIES // longest**2)
+    images = tokens.split()
+    together = max(1, ENTRIES // max(map(len, images)) ** 2)
     if tokens.values.device.type == "cpu":
         together = 1  # a batch is no faster, and alone an image's rounding is its own
-    images = tokens.split()
     vectors, thresholds = [], []
     for first in range(0, len(images), together):
         some = images[first : first + together]
         padded = torch.nn.utils.rnn.pad_sequence(list(some), batch_first=True)
         real = torch.arange(padded.shape[1], device=padded.device) < tokens.counts[first : first + len(some), None]
         solved, used = _fiedler(padded.double(), real, tau)
+        vectors.append(solved[real])
         thresholds.append(used)
-        vectors += [vector[:count] for vector, count in zip(solved, counts[first : first + len(some)], strict=True)]
     return torch.cat(vectors), torch.cat(thresholds)
 
 
@@ -61,12 +59,8 @@ def own_threshold(cosines: Tensor, counts: Tensor) -> Tensor:
     The mean cosine depends on the image and the model: it is 0.4 to 0.7 over photographs with one model, and half of
     that with another, so no fixed τ suits both. Each pair counts twice, and each token once with itself.
 
-    Args:
-        cosines: 0 on padding.
-        counts: tokens of each image.
-
     Shape:
-        cosines ``(B, N, N)`` float64 and counts ``(B,)`` to ``(B,)`` float64.
+        cosines ``(B, N, N)`` float64, 0 on padding, and the images' token counts ``(B,)`` to ``(B,)`` float64.
     """
     pairs = counts.square()
     mean = cosines.sum((1, 2)) / pairs
@@ -75,11 +69,7 @@ def own_threshold(cosines: Tensor, counts: Tensor) -> Tensor:
 
 
 def standardize(values: Tensor, offsets: Tensor) -> Tensor:
-    """Each image's values with mean 0 and standard deviation 1; 0 if all are the same.
-
-    Shape:
-        values ``(ΣN,)`` and offsets ``(B + 1,)`` to ``(ΣN,)``.
-    """
+    """Each image's values, ``(ΣN,)``, with mean 0 and standard deviation 1; 0 if all are the same."""
     parts = []
     for part in torch.split(values, offsets.diff().tolist()):
         centred = part - part.mean()
