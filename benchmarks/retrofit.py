@@ -19,14 +19,12 @@ from spit.bench import median_ms
 from spit.data.photos import Centres, Photos
 from spit.registry import load_model
 from spit.training.augment import AugmentConfig, apply, draw
-from spit.training.batches import Batches
+from spit.training.batches import Batch, Batches
 from spit.training.distill import STUDENT, Distillation, DistillConfig, student_of
 from spit.training.distributed import Team
 from spit.training.loop import fit
 from spit.training.recipe import DataRecipe, Optimization, RunRecipe
-from spit.training.retrofit import RetrofitRecipe
-from spit.training.task import Batch
-from spit.training.teachers import load_teacher
+from spit.training.retrofit import RetrofitRecipe, load_teacher
 from spit.training.validate import Validation
 
 SEED = 0
@@ -105,8 +103,8 @@ def main() -> None:
 
 def run(name: str, options: dict, args, batches: Batches, validation: Validation, team: Team) -> None:
     task = make_task(args, options, team.device, validation)
-    task.student.eval()
-    before = columns(task.validate(team))
+    task.module.eval()
+    before = columns(task.validate())
     if not args.samples:
         print(f"{name:26s} {before}", flush=True)
         return
@@ -150,16 +148,16 @@ def make_task(args, options: dict, device: torch.device, validation: Validation 
 def parts(args, batches: Batches, device: torch.device, batch: int) -> None:
     """Milliseconds of each part of a step."""
     task = make_task(args, BASE, device)
-    task.student.train()
+    task.module.train()
     images, aspects, _ = (tensor[:batch] for tensor in batches.resident)
     drawn = draw(augment(BASE), len(images), torch.Generator().manual_seed(SEED))
     cropped = apply(images, aspects, drawn, 224)
-    given = Batch(cropped, torch.full((len(images),), -1, device=device), drawn, 0)
-    features = task.student.extractor(cropped, task.student.tokenizer(cropped))
+    given = Batch(cropped, aspects, torch.full((len(images),), -1, device=device), drawn)
+    features = task.module.extractor(cropped, task.module.tokenizer(cropped))
 
     def learn(task: Distillation) -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            loss, _ = task.loss(task.student, given)
+            loss, _ = task.loss(task.module, given)
         loss.backward()
 
     def plain(model: torch.nn.Module) -> torch.Tensor:
@@ -168,16 +166,16 @@ def parts(args, batches: Batches, device: torch.device, batch: int) -> None:
 
     def train() -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            loss = task.student(cropped).square().mean()
+            loss = task.module(cropped).square().mean()
         loss.backward()
 
-    bare = Distillation(task.student, task.parent, task.config.replace(tokens=0.0))
+    bare = Distillation(task.module, task.parent, task.config.replace(tokens=0.0))
     for name, function in {
         "augmentation": lambda: apply(images, aspects, drawn, 224),
         "augmentation, compiled": lambda: apply(images, aspects, drawn, 224, compiled=device.type == "cuda"),
         "CutMix": lambda: drawn.mix(cropped),
-        "tokenizer": lambda: task.student.tokenizer(cropped),
-        "features": lambda: task.student.extractor(cropped, task.student.tokenizer(cropped)),
+        "tokenizer": lambda: task.module.tokenizer(cropped),
+        "features": lambda: task.module.extractor(cropped, task.module.tokenizer(cropped)),
         "parent": lambda: plain(task.parent),
         "student, forward and backward": train,
         "the whole loss and its gradient": lambda: learn(task),

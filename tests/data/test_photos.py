@@ -9,8 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
+from spit.data.decoded import to_device
 from spit.data.images import load_image
-from spit.data.photos import Centres, Photos, squash, to_device
+from spit.data.photos import Centres, Photos, squash
 from spit.errors import ImageError
 
 

@@ -41,7 +41,7 @@ def test_the_same_pixels_by_every_way_from_any_step(listed: Photos, workers: int
     for step, load in enumerate(loads, 2):
         for row, index in enumerate(batches.indices(step)[4:8].tolist()):
             image, aspect, label = listed[index]
-            assert torch.equal(load.photos[row], image)
+            assert torch.equal(load.images[row], image)
             assert load.aspects[row] == torch.tensor(aspect)
             assert load.labels[row] == label
     whole = list(Batches(listed, 8, seed=1).loads(AugmentConfig(), 4, 5, slice(0, 8)))

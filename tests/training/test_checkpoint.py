@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from spit.training import TrainingError
 from spit.training.checkpoint import Checkpoints
-from spit.training.errors import TrainingError
 
 
 class Killed(BaseException):
@@ -34,9 +34,10 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
         f"step-{step:08d}.{suffix}" for step in (2, 10) for suffix in ("json", "safetensors")]
     found = checkpoints.load()
     assert found is not None
-    assert (found.step, found.about["total"]) == (10, 9)
-    assert found.tensors.keys() == tensors(10).keys()
-    assert all(torch.equal(found.tensors[name], tensor) for name, tensor in tensors(10).items())
+    about, read = found
+    assert (about["step"], about["total"]) == (10, 9)
+    assert read.keys() == tensors(10).keys()
+    assert all(torch.equal(read[name], tensor) for name, tensor in tensors(10).items())
 
 
 @pytest.mark.parametrize("damage", ["bits", "short", "missing", "json"])
@@ -55,12 +56,12 @@ def test_a_damaged_one_falls_back(damage: str, tmp_path: Path, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING, "spit"):
         found = checkpoints.load()
     assert found is not None
-    assert found.step == 1
+    assert found[0]["step"] == 1
     assert "step-00000002.safetensors is damaged" in caplog.text
     checkpoints.save(2, tensors(2), {})  # the run comes by again
     again = checkpoints.load()
     assert again is not None
-    assert again.step == 2
+    assert again[0]["step"] == 2
     for file in checkpoints.folder.glob("*.safetensors"):
         file.write_bytes(b"")
     with pytest.raises(TrainingError, match="every checkpoint is damaged"):
@@ -93,9 +94,10 @@ def test_killed_at_any_call(call: str, tmp_path: Path, monkeypatch: pytest.Monke
                 ended = False
         newest = Checkpoints(folder / "checkpoints").load()
         assert newest is not None
-        assert all(torch.equal(newest.tensors[name], tensor) for name, tensor in tensors(newest.step).items())
-        assert newest.step == 3 if ended else newest.step in (2, 3)
-        found.add((ended, newest.step))
+        step = newest[0]["step"]
+        assert all(torch.equal(newest[1][name], tensor) for name, tensor in tensors(step).items())
+        assert step == 3 if ended else step in (2, 3)
+        found.add((ended, step))
         saved(folder, 4)
         assert sorted(path.name for path in (folder / "checkpoints").glob("*.safetensors"))[-1] == (
             "step-00000004.safetensors")
@@ -125,4 +127,4 @@ def test_a_full_disk(writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sorted(path.name for path in checkpoints.folder.iterdir()) == before
     newest = checkpoints.load()
     assert newest is not None
-    assert newest.step == 2
+    assert newest[0]["step"] == 2

@@ -14,7 +14,8 @@ from spit.interop import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Partition
 from spit.tokens import Tokens
-from spit.training.augment import AugmentConfig, Draw, draw
+from spit.training.augment import AugmentConfig, Draw, draw, fused
+from spit.training.batches import Batch
 from spit.training.distill import (
     POSITION_MASS,
     Distillation,
@@ -23,9 +24,6 @@ from spit.training.distill import (
     _divergence,
     student_of,
 )
-from spit.training.distributed import Team
-from spit.training.fused import fused
-from spit.training.task import Batch
 
 PAPER = {"levels": 2, "compactness": 0.0, "self_loop": "clipped"}
 
@@ -51,7 +49,7 @@ def images(photo: Callable[[str, int], Tensor]) -> Tensor:
 
 def batch_of(images: Tensor, cutmix: float = 0.0) -> Batch:
     drawn: Draw = draw(AugmentConfig(cutmix=cutmix), len(images), torch.Generator().manual_seed(3))
-    return Batch(images, torch.full((len(images),), -1), drawn, 0)
+    return Batch(images, torch.ones(len(images)), torch.full((len(images),), -1), drawn)
 
 
 def test_a_student_has_the_parents_weights(parent: SpitModel) -> None:
@@ -129,6 +127,10 @@ def dense_means(answer: Output, truth: Tokens, partition: Partition) -> Tensor:
                                                 for region in range(int(labels.max()) + 1)))])
 
 
+def targets(pooling: Pooling, tokens: Tokens) -> Tensor:
+    return pooling.products(tokens.values)[pooling.image, pooling.place]
+
+
 LAST = {"features": (-1,)}
 
 
@@ -145,20 +147,20 @@ def test_pooling(parent: SpitModel, images: Tensor, tokenizer: str) -> None:
     assert answer.kept is None
     assert answer.partition.counts.min() > 6
     for most in (None, 6):  # a budget bounds what was kept, and here nothing was dropped
-        assert torch.allclose(Pooling(answer, 4, most)(tokens.values), wanted, atol=1e-5)
+        assert torch.allclose(targets(Pooling(answer, 4, most), tokens), wanted, atol=1e-5)
     assert dropped.kept is not None
     assert dropped.tokens.counts.tolist() == [6, 6]
     kept = torch.cat([torch.cat([mask.new_ones(1), mask]) for mask in dropped.kept.split(
         answer.partition.counts.tolist())])
     for most in (None, 6, 8):
-        assert torch.allclose(Pooling(dropped, 4, most)(tokens.values), wanted[kept], atol=1e-5)
+        assert torch.allclose(targets(Pooling(dropped, 4, most), tokens), wanted[kept], atol=1e-5)
 
 
 def test_a_patch_is_its_own_mean(parent: SpitModel, images: Tensor) -> None:
     truth = parent(images, record=LAST)
     tokens = truth.features[parent.config.depth - 1]
     pooling = Pooling(truth, 4, None)
-    assert torch.allclose(pooling(tokens.values), tokens.values, atol=1e-6)
+    assert torch.allclose(targets(pooling, tokens), tokens.values, atol=1e-6)
     assert pooling.missed(tokens, tokens).item() == pytest.approx(0, abs=1e-10)
 
 
@@ -315,14 +317,13 @@ def test_groups(parent: SpitModel) -> None:
 
 
 def test_what_the_loop_asks_for(parent: SpitModel) -> None:
-    student, alone = made(parent), Team(0, 1, torch.device("cpu"))
+    student = made(parent)
     parent.train()
-    task = Distillation(student, parent, DistillConfig(), validate=lambda model, team: {
-        "student": float(model is student), "processes": team.size})
+    task = Distillation(student, parent, DistillConfig(), measure=lambda model: {"student": float(model is student)})
     assert not parent.training
     assert task.module is task.product() is student
-    assert task.validate(alone) == {"student": 1.0, "processes": 1}
-    assert Distillation(student, parent, DistillConfig()).validate(alone) == {}
+    assert task.validate() == {"student": 1.0}
+    assert Distillation(student, parent, DistillConfig()).validate() == {}
 
 
 def test_a_share_of_the_beginning_is_kept(parent: SpitModel) -> None:
@@ -334,8 +335,8 @@ def test_a_share_of_the_beginning_is_kept(parent: SpitModel) -> None:
             parameter += 1.0
     seen: list[SpitModel] = []
     task = Distillation(student, parent, DistillConfig(keep=0.25),
-                        validate=lambda model, team: seen.append(model) or {})
-    task.validate(Team(0, 1, torch.device("cpu")))
+                        measure=lambda model: seen.append(model) or {})
+    task.validate()
     for model in (*seen, task.product()):
         torch.testing.assert_close(model.state_dict(), {name: tensor + 0.75 for name, tensor in begun.items()})
     assert task.module is student

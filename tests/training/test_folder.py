@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from spit.training.errors import TrainingError
+from spit.training import TrainingError
 from spit.training.folder import claimed, prepare, write_result
 from spit.training.recipe import Recipe
 

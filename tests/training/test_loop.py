@@ -10,16 +10,15 @@ from torch import Tensor
 from spit.data.photos import Photos
 from spit.errors import Stopped
 from spit.registry import load_model
-from spit.training.batches import Batches
+from spit.training import TrainingError
+from spit.training.batches import Batch, Batches
 from spit.training.build import build_model
 from spit.training.checkpoint import Checkpoints
-from spit.training.classify import Classification
 from spit.training.distributed import Team
-from spit.training.errors import TrainingError
 from spit.training.journal import Listener, read_metrics
 from spit.training.loop import Outcome, fit
 from spit.training.recipe import Recipe
-from spit.training.task import Batch
+from spit.training.task import Classification
 
 ALONE = Team(0, 1, torch.device("cpu"))
 PLAIN = ("model.options.drop_path=0.0", "model.options.token_budget=none", "run.validate=0")
@@ -41,15 +40,17 @@ class Hurt(Classification):
     """A loss that is no number at some steps."""
 
     bad: tuple[int, ...] = ()
+    step = -1
     dtypes: ClassVar[list[torch.dtype]] = []
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
         assert self.module.training
+        self.step += 1
         if torch.is_autocast_enabled("cpu"):
             self.dtypes.append(torch.get_autocast_dtype("cpu"))
         with torch.autocast("cpu", enabled=False):  # its AMX kernels are not allowed on every machine that has AMX
             loss, figures = super().loss(network, batch)
-        return (loss * float("nan") if batch.step in self.bad else loss), figures
+        return (loss * float("nan") if self.step in self.bad else loss), figures
 
 
 Run = Callable[..., Outcome]

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,9 @@ import torch
 
 from spit.errors import WeightsError
 from spit.registry import create_model, load_model, model_config
+from spit.training import TrainingError
 from spit.training.build import build_model
-from spit.training.errors import TrainingError
-from spit.training.recipe import FREE, ModelRecipe, Recipe, _flat, differences, recipes
+from spit.training.recipe import FREE, ModelRecipe, Optimization, Recipe, _flat, differences, recipes
 from spit.training.retrofit import RetrofitRecipe
 from spit.weights import save
 
@@ -108,6 +109,9 @@ def test_no_recipe(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[model\n")
     with pytest.raises(TrainingError, match="expected a recipe in TOML"):
         Recipe.read(tmp_path / "bad.toml")
+    (tmp_path / "empty.toml").write_text("[modell]\n")
+    with pytest.raises(TrainingError, match="unknown section 'modell'"):
+        Recipe.read(tmp_path / "empty.toml")
     (tmp_path / "flat.toml").write_text("model = 3\n")
     with pytest.raises(TrainingError, match=r"expected a table \[model\], got 3"):
         Recipe.read(tmp_path / "flat.toml")
@@ -177,3 +181,22 @@ def test_recipes_of_older_versions(tmp_path: Path) -> None:
     path.write_text("[parent]\ntokenizer = 'voronoi'\nfill = 'mean'\nstart = 'runs/a'\n[parent.options]\ncells = 9\n")
     assert RetrofitRecipe.read(path, ["parent.options.seed=2"]).model == ModelRecipe(pretrained="runs/a", options={
         "tokenizer": "voronoi", "fill": "mean", "tokenizer_options": {"cells": 9, "seed": 2}})
+
+
+def test_the_learning_rate_goes_up_and_down() -> None:
+    rate = partial(Optimization(warmup_lr=1e-5, lr=3e-3, min_lr=1e-6).rate, warmup=10, total=110)
+    assert rate(0) == pytest.approx(1e-5)
+    assert rate(5) == pytest.approx((1e-5 + 3e-3) / 2)  # half a cosine, not a line, but the same in the middle
+    assert rate(2) < 1e-5 + 0.2 * 3e-3
+    assert rate(10) == pytest.approx(3e-3)
+    assert rate(60) == pytest.approx((3e-3 + 1e-6) / 2)
+    assert rate(110) == pytest.approx(1e-6)
+    rates = [rate(step) for step in range(110)]
+    assert rates[:11] == sorted(rates[:11])
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_no_warmup_and_nothing_but_warmup() -> None:
+    asked = Optimization(warmup_lr=0.0, lr=1.0, min_lr=0.0)
+    assert asked.rate(0, warmup=0, total=4) == 1
+    assert asked.rate(2, warmup=4, total=4) == pytest.approx(0.5)

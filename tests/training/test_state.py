@@ -2,15 +2,17 @@ import pytest
 import torch
 from torch import nn
 
-from spit.training.errors import TrainingError
+from spit.errors import WeightsError
+from spit.training.recipe import Optimization
 from spit.training.state import State
 from spit.training.task import Group, decay_groups
 
 
-def made(average: float = 0.5) -> tuple[nn.Module, State]:
+def made(average: float = 0.5, clip: float = 1.0) -> tuple[nn.Module, State]:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2))
-    return module, State(module, decay_groups(dict(module.named_parameters())), (0.9, 0.99), 1e-7, 0.1, average)
+    asked = Optimization(betas=(0.9, 0.99), weight_decay=0.1, ema=average, clip=clip)
+    return module, State(module, decay_groups(dict(module.named_parameters())), asked)
 
 
 def backward(module: nn.Module, factor: float = 1.0) -> None:
@@ -18,7 +20,7 @@ def backward(module: nn.Module, factor: float = 1.0) -> None:
 
 
 def test_a_step_is_adamw_with_clipping() -> None:
-    module, state = made()
+    module, state = made(clip=0.3)
     torch.manual_seed(0)
     other = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2))
     matrices = [p for p in other.parameters() if p.ndim == 2]
@@ -27,7 +29,7 @@ def test_a_step_is_adamw_with_clipping() -> None:
                               betas=(0.9, 0.99), eps=1e-7, fused=False)
     for step, rate in enumerate((0.1, 0.05, 0.02)):
         backward(module)
-        assert state.update(rate, step, clip=0.3) == 1
+        assert state.update(rate, step) == 1
         for group in plain.param_groups:
             group["lr"] = rate
         backward(other)
@@ -45,20 +47,21 @@ def test_groups() -> None:
     assert not flat.decay
     assert len(flat.parameters) == 4
     with pytest.raises(ValueError, match="expected every parameter in one group"):
-        State(module, [deep, Group(deep.parameters)], (0.9, 0.99), 1e-7, 0, 0)
+        State(module, [deep, Group(deep.parameters)], Optimization())
 
 
+@pytest.mark.parametrize("clip", [0.0, 1.0])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_step_that_is_no_number_changes_nothing(bad: float) -> None:
-    module, state = made()
+def test_a_step_that_is_no_number_changes_nothing(bad: float, clip: float) -> None:
+    module, state = made(clip=clip)
     backward(module)
-    state.update(0.1, 0, clip=1.0)
+    state.update(0.1, 0)
     before = {name: tensor.clone() for name, tensor in state.tensors().items() if not name.startswith("average")}
     backward(module, bad)
-    assert state.update(0.1, 1, clip=1.0) == 0
+    assert state.update(0.1, 1) == 0
     assert all(torch.equal(state.tensors()[name], tensor) for name, tensor in before.items())
     backward(module)
-    assert state.update(0.1, 2, clip=0.0) == 1
+    assert state.update(0.1, 2) == 1
     assert not torch.equal(state.tensors()["module.0.weight"], before["module.0.weight"])
 
 
@@ -66,25 +69,25 @@ def test_restoring_is_exact() -> None:
     module, state = made()
     for step in range(3):
         backward(module)
-        state.update(0.1, step, 1.0)
+        state.update(0.1, step)
     kept = {name: tensor.clone() for name, tensor in state.tensors().items()}
     other, again = made()
     again.restore(kept)
     for one, two in ((module, state), (other, again)):
         backward(one)
-        two.update(0.1, 3, 1.0)
+        two.update(0.1, 3)
     assert all(torch.equal(again.tensors()[name], tensor) for name, tensor in state.tensors().items())
-    with pytest.raises(TrainingError, match=r"of another model or task: average\.0\.bias is in one of them only"):
+    with pytest.raises(WeightsError, match=r"of another model or task.*: average\.0\.weight is missing"):
         again.restore({name: tensor for name, tensor in kept.items() if not name.startswith("average")})
-    with pytest.raises(TrainingError, match=r"expected module.0.weight \(4, 3\), got \(1,\)"):
+    with pytest.raises(WeightsError, match=r"module.0.weight expected \(4, 3\), got \(1,\)"):
         again.restore({**kept, "module.0.weight": torch.zeros(1)})
 
 
 def test_the_average() -> None:
-    module, state = made(average=0.5)
+    module, state = made(average=0.5, clip=0.0)
     start = module[0].weight.detach().clone()  # type: ignore[index]
     backward(module)
-    state.update(0.1, 0, 0.0)
+    state.update(0.1, 0)
     now = module[0].weight.detach().clone()  # type: ignore[index]
     with state.averaged():
         torch.testing.assert_close(module[0].weight, 0.1 * start + 0.9 * now)  # type: ignore[index]  # (1 + 0)/(10 + 0)

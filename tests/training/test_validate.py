@@ -32,7 +32,8 @@ def test_each_photo_is_counted_once(photos: Path, size: int, resident: bool) -> 
     counts = right = 0.0
     for rank in range(size):
         # Each process alone: the sum over them is what the test makes.
-        figures = Validation(centres, Team(rank, size, CPU), 4, resident=resident)(predict, Team(rank, 1, CPU))
+        validation = Validation(centres, Team(rank, size, CPU), 4, resident=resident)
+        figures = validation(predict)
         some = min(figures["images"], len(centres))
         counts += some if rank < len(centres) else 0
         right += figures["top1"] * some
@@ -49,6 +50,6 @@ def test_one_that_cannot_be_read_does_not_count(photos: Path, tmp_path: Path,
     shutil.copytree(photos, tmp_path / "copy")
     (tmp_path / "copy/fine/0.png").write_bytes(b"")
     centres = Centres(Photos([tmp_path / "copy"], 8, labelled=True), 8)
-    alone = Team(0, 1, CPU)
-    figures = Validation(centres, alone)(lambda images: torch.tensor([[1.0, 0.0]]).expand(len(images), 2), alone)
+    validation = Validation(centres, Team(0, 1, CPU))
+    figures = validation(lambda images: torch.tensor([[1.0, 0.0]]).expand(len(images), 2))
     assert (figures["images"], figures["top1"]) == (19, pytest.approx(10 / 19))

@@ -3,17 +3,16 @@
 import hashlib
 import logging
 import os
-import sys
-from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Subset, get_worker_info
+from torch.utils.data import Dataset, get_worker_info
 
 from spit.data.crops import central_square
 from spit.data.folders import image_paths
@@ -25,6 +24,15 @@ Item = tuple[Tensor, float, int]
 BAD_SHARE = 0.01
 GAP = 2.0  # photos are reduced in fast steps to at least this many times their final side, then resized exactly
 _log = logging.getLogger("spit")
+
+
+class _Place(NamedTuple):
+    """Where a photo is: a file below a folder, or bytes in a shard."""
+
+    container: str
+    name: str
+    offset: int = -1
+    size: int = -1
 
 
 class Photos(Dataset[Item]):
@@ -56,23 +64,30 @@ class Photos(Dataset[Item]):
         if not sources or isinstance(sources, str | PathLike):
             raise ValueError(f"expected a list of folders or shards, got {sources!r}")
         self.side = side
-        self._containers: list[str] = []  # folders and shards
-        self._where: list[tuple[int, str, int, int]] = []  # container, name, offset and size in a shard or −1
+        self._places: list[_Place] = []
         found: list[str | None] = []
         numbered = True
-        for source in sources:
-            for path in expand_pattern(os.fspath(source)):
-                labels = self._add_shard(path) if is_shard(path) else self._add_folder(path)
-                numbered = numbered and all(label.isdecimal() and given for label, given in labels if label is not None)
-                found += [label for label, _ in labels]
+        for path in (path for source in sources for path in expand_pattern(os.fspath(source))):
+            if is_shard(path):
+                for member in index_shard(path):
+                    self._places.append(_Place(path, member.name, member.offset, member.size))
+                    folder = PurePosixPath(member.name).parent.name or None
+                    found.append(folder if member.label is None else member.label)
+                    numbered = numbered and member.label is not None and member.label.isdecimal()
+            else:
+                numbered = False
+                for file in image_paths(path):
+                    parts = file.relative_to(path).parts
+                    self._places.append(_Place(path, os.path.join(*parts)))
+                    found.append(parts[0] if len(parts) > 1 else None)
         self.classes: list[str] = []
-        self.labels: Tensor | None = None
+        self.labels = torch.full((len(found),), -1)
         if labelled:
             self.classes, self.labels = self._number(found, numbered, classes)
-        self.bad = torch.zeros(len(self._where), dtype=torch.bool).share_memory_()  # one for all worker processes
+        self.bad = torch.zeros(len(found), dtype=torch.bool).share_memory_()  # one for all worker processes
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._places)
 
     def __getitem__(self, index: int) -> Item:
         for other in range(index, index + len(self)):
@@ -80,7 +95,7 @@ class Photos(Dataset[Item]):
             if self.bad[place]:
                 continue
             try:
-                return (*squash(self.source(place), self.side, self.names(place)), self.label(place))
+                return (*squash(self.source(place), self.side, self.names(place)), int(self.labels[place]))
             except ImageError as error:
                 if not self.refuse(place, error):
                     break
@@ -88,20 +103,13 @@ class Photos(Dataset[Item]):
 
     def names(self, index: int) -> str:
         """The path of a photo, for messages."""
-        container, name, offset, _ = self._where[index]
-        return os.path.join(self._containers[container], name) if offset < 0 else (
-            f"{self._containers[container]}:{name}")
-
-    def label(self, index: int) -> int:
-        """The class of a photo, or −1."""
-        return -1 if self.labels is None else int(self.labels[index])
+        container, name, offset, _ = self._places[index]
+        return os.path.join(container, name) if offset < 0 else f"{container}:{name}"
 
     def source(self, index: int) -> bytes | Path:
         """The file or its bytes, for :func:`spit.load_image`."""
-        container, name, offset, size = self._where[index]
-        if offset < 0:
-            return Path(self._containers[container], name)
-        return read_member(self._containers[container], offset, size)
+        container, name, offset, size = self._places[index]
+        return Path(container, name) if offset < 0 else read_member(container, offset, size)
 
     def refuse(self, index: int, error: ImageError) -> bool:
         """Record a photo that cannot be read, and return whether the run may continue.
@@ -130,27 +138,9 @@ class Photos(Dataset[Item]):
     def fingerprint(self) -> str:
         """A hash of the names of the photos, their order and their classes, but not of their folders."""
         digest = hashlib.sha256()
-        for index, (_, name, _, size) in enumerate(self._where):
-            digest.update(f"{name}\0{size}\0{self.label(index)}\n".encode(errors="surrogatepass"))
+        for place, label in zip(self._places, self.labels.tolist(), strict=True):
+            digest.update(f"{place.name}\0{place.size}\0{label}\n".encode(errors="surrogatepass"))
         return digest.hexdigest()[:16]
-
-    def _add_folder(self, root: str) -> list[tuple[str | None, bool]]:
-        labels: list[tuple[str | None, bool]] = []
-        for path in image_paths(root):
-            parts = path.relative_to(root).parts
-            self._where.append((len(self._containers), os.path.join(*parts), -1, -1))
-            labels.append((parts[0] if len(parts) > 1 else None, False))
-        self._containers.append(root)
-        return labels
-
-    def _add_shard(self, path: str) -> list[tuple[str | None, bool]]:
-        labels: list[tuple[str | None, bool]] = []
-        for member in index_shard(path):
-            self._where.append((len(self._containers), member.name, member.offset, member.size))
-            folder = PurePosixPath(member.name).parent.name or None
-            labels.append((folder, False) if member.label is None else (member.label, True))
-        self._containers.append(path)
-        return labels
 
     def _number(self, found: list[str | None], numbered: bool,
                 classes: Sequence[str] | None) -> tuple[list[str], Tensor]:
@@ -183,8 +173,7 @@ class Centres(Dataset[Item]):
     """
 
     def __init__(self, photos: Photos, size: int) -> None:
-        self.photos = photos
-        self.size = size
+        self.photos, self.size = photos, size
 
     def __len__(self) -> int:
         return len(self.photos)
@@ -195,11 +184,7 @@ class Centres(Dataset[Item]):
         except ImageError as error:
             self.photos.refuse(index, error)
             return torch.zeros(3, self.size, self.size, dtype=torch.uint8), 1.0, -1
-        return central_square(image, self.size), 1.0, self.photos.label(index)
-
-    def check(self) -> None:
-        """See :meth:`Photos.check`."""
-        self.photos.check()
+        return central_square(image, self.size), 1.0, int(self.photos.labels[index])
 
 
 def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Tensor, float]:
@@ -209,46 +194,7 @@ def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Te
 
     Shape:
         ``(3, side, side)`` uint8.
-
-    Raises:
-        ImageError: the photo cannot be read.
     """
     pixels = decode(source, least=int(side * GAP), name=name)
     picture = Image.fromarray(pixels).resize((side, side), Image.Resampling.BICUBIC, reducing_gap=GAP)
     return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous(), pixels.shape[1] / pixels.shape[0]
-
-
-def to_device(photos: "Photos | Centres | Subset[Item]", device: torch.device | str,
-              workers: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Decode all photos once, into the memory of the device: 270,000 photos of side 192 take 30 GB.
-
-    Args:
-        workers: decoding processes; 0 decodes in this one.
-
-    Shape:
-        ``(N, 3, side, side)`` uint8, ``(N,)`` float32 aspects, ``(N,)`` int64 labels.
-    """
-    total, side = len(photos), photos[0][0].shape[-1]
-    images = torch.empty(total, 3, side, side, dtype=torch.uint8, device=device)
-    aspects = torch.empty(total, device=device)
-    labels = torch.empty(total, dtype=torch.int64, device=device)
-    done = 0
-    for block, block_aspects, block_labels in _tracked(
-            DataLoader(photos, batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None)):
-        if not isinstance(photos, Subset):
-            photos.check()
-        rows = slice(done, done + len(block))
-        images[rows], aspects[rows], labels[rows] = block, block_aspects, block_labels
-        done = rows.stop
-    return images, aspects, labels
-
-
-def _tracked(loader: "DataLoader[Item]") -> Iterator[list[Tensor]]:
-    """The batches, behind a progress bar if stderr is a terminal and rich is installed."""
-    if not sys.stderr.isatty() or find_spec("rich") is None:
-        yield from loader
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(loader, "Decoding photos", console=Console(stderr=True), transient=True)

@@ -7,7 +7,10 @@ on the images that drew it. Nothing waits for the device.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +18,6 @@ from torch.nn import functional as F
 
 from spit.options import Options, documented, option
 from spit.training.color import COLOR, THREE, change_colors, jitter_colors
-from spit.training.fused import fused
 
 GEOMETRY = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 OPERATIONS = (*GEOMETRY, *COLOR)
@@ -183,6 +185,18 @@ def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int, compiled: boo
     return answer
 
 
+@cache
+def fused(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function, compiled to one kernel for any number of rows; results may differ in the last place."""
+    compiled = torch.compile(function, dynamic=True)
+
+    def call(*given: Any) -> Tensor:
+        with torch._dynamo.config.patch(recompile_limit=32):  # a version for each operation and size
+            return compiled(*given)
+
+    return call
+
+
 def _sample(images: Tensor, maps: Tensor, size: int, mode: str) -> Tensor:
     """Sample images under affine maps; grey outside them."""
     grids = F.affine_grid(maps, [len(images), 1, size, size], align_corners=False)
@@ -224,10 +238,7 @@ def _maps(aspects: Tensor, drawn: Draw) -> Tensor:
 
 
 def _crop(aspects: Tensor, drawn: Draw) -> tuple[Tensor, Tensor]:
-    """Width and height of each crop as shares of the image's: the first try that fits.
-
-    If none fits, the largest crop with the first try's ratio of sides.
-    """
+    """Width and height of each crop as shares of the image's: the first try that fits, or the first try shrunk."""
     area, ratio = (x.to(aspects.device, non_blocking=True) for x in (drawn.area, drawn.ratio))
     width = (area * ratio / aspects[:, None]).sqrt()
     height = (area / ratio * aspects[:, None]).sqrt()

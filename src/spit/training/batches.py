@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,52 +18,61 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spit.data.decoded import kept_on_device
-from spit.data.photos import Item, Photos, to_device
-from spit.training.augment import AugmentConfig, Draw, draw
+from spit.data.decoded import kept_on_device, to_device
+from spit.data.photos import Photos
+from spit.training.augment import AugmentConfig, Draw, apply, draw
 
 Host = tuple[Tensor, list[Tensor], Draw]
 AHEAD = 3  # steps that are prepared while one runs
 
 
 @dataclass(frozen=True)
-class Load:
-    """A process's part of a step before augmentation: pixels on the device, draws on the CPU.
+class Batch:
+    """Photos of a step: pixels on the device, draws on the CPU. ``batch[a:b]`` is a part of them.
+
+    Attributes:
+        images: squashed to squares, or, :meth:`augmented`, what the model sees before CutMix.
+        aspects: width over height of the originals.
+        labels: −1 for none.
+        draw: the random numbers: ``draw.mix(images)`` and ``draw.targets(labels, …)``.
 
     Shape:
-        photos ``(B, 3, side, side)`` uint8, aspects ``(B,)``, labels ``(B,)`` int64.
+        images ``(B, 3, side, side)`` uint8, aspects ``(B,)``, labels ``(B,)`` int64.
     """
 
-    photos: Tensor
+    images: Tensor
     aspects: Tensor
     labels: Tensor
     draw: Draw
+
+    def __len__(self) -> int:
+        return len(self.draw)
+
+    def __getitem__(self, rows: slice) -> "Batch":
+        return Batch(self.images[rows], self.aspects[rows], self.labels[rows], self.draw[rows])
+
+    def augmented(self, size: int, compiled: bool = False) -> "Batch":
+        """The batch with crops, see :func:`spit.training.augment.apply`."""
+        return replace(self, images=apply(self.images, self.aspects, self.draw, size, compiled))
 
 
 class Batches:
     """The steps of a run.
 
     Args:
-        batch: photos of a step, over all processes.
+        batch: photos of a step, over all processes; even, since CutMix takes pairs.
         seed: of the order and of the augmentation.
-        device: of the pixels.
         workers: decoding processes.
         resident: decode all photos once, into the memory of the device.
         kept: with resident, a folder that keeps the decoded photos for the next run.
-
-    Raises:
-        ValueError: an odd batch: CutMix takes pairs.
     """
 
     def __init__(self, photos: Photos, batch: int, seed: int, device: torch.device | str = "cpu", workers: int = 0,
                  resident: bool = False, kept: Path | None = None) -> None:
         if batch < 2 or batch % 2:
             raise ValueError(f"expected an even batch of at least 2 photos, since CutMix takes pairs, got {batch}")
-        self.photos = photos
-        self.batch = batch
-        self.seed = seed
+        self.photos, self.batch, self.seed, self.workers = photos, batch, seed, workers
         self.device = torch.device(device)
-        self.workers = workers
         self.resident: tuple[Tensor, Tensor, Tensor] | None = None
         if resident:
             self.resident = (to_device(photos, device, workers) if kept is None
@@ -84,19 +93,22 @@ class Batches:
         return torch.cat([_order(self.seed, epoch, count)[max(first - epoch * count, 0) :
                                                           first + self.batch - epoch * count] for epoch in epochs])
 
-    def loads(self, augment: AugmentConfig, first: int, last: int, rows: slice) -> Generator[Load, None, None]:
+    def loads(self, augment: AugmentConfig, first: int, last: int, rows: slice) -> Generator[Batch, None, None]:
         """Rows ``rows`` of steps ``first`` to ``last − 1``, prepared a few steps ahead; nothing waits for a GPU."""
         # Worker processes start here, in the caller's thread: no other thread holds a lock that they would inherit.
-        pixels = iter(self._decoder(first, last, rows)) if self.resident is None else None
+        lists = (self.indices(step)[rows].tolist() for step in range(first, last))
+        pixels = None if self.resident is not None else iter(DataLoader(
+            self.photos, batch_sampler=lists, num_workers=self.workers, pin_memory=self.device.type == "cuda",
+            prefetch_factor=AHEAD if self.workers else None))
         with closing(_ahead(self._host(augment, first, last, rows, pixels))) as ready:
             for chosen, decoded, drawn in ready:
                 if self.resident is not None:
                     where = chosen.to(self.device, non_blocking=True)
-                    photos, aspects, labels = (tensor[where] for tensor in self.resident)
+                    images, aspects, labels = (tensor[where] for tensor in self.resident)
                 else:
                     self.photos.check()
-                    photos, aspects, labels = (tensor.to(self.device, non_blocking=True) for tensor in decoded)
-                yield Load(photos, aspects.float(), labels, drawn)
+                    images, aspects, labels = (tensor.to(self.device, non_blocking=True) for tensor in decoded)
+                yield Batch(images, aspects.float(), labels, drawn)
 
     def _host(self, augment: AugmentConfig, first: int, last: int, rows: slice,
               pixels: Iterator[list[Tensor]] | None) -> Iterator[Host]:
@@ -108,11 +120,6 @@ class Batches:
             if self.device.type == "cuda":
                 chosen = chosen.pin_memory()
             yield chosen, [] if pixels is None else next(pixels), drawn
-
-    def _decoder(self, first: int, last: int, rows: slice) -> "DataLoader[Item]":
-        lists = (self.indices(step)[rows].tolist() for step in range(first, last))
-        return DataLoader(self.photos, batch_sampler=lists, num_workers=self.workers,
-                          pin_memory=self.device.type == "cuda", prefetch_factor=AHEAD if self.workers else None)
 
 
 def _ahead(items: Iterator[Host]) -> Generator[Host, None, None]:
@@ -136,4 +143,3 @@ def mix_seed(*parts: int | str) -> int:
 @lru_cache(maxsize=4)
 def _order(seed: int, epoch: int, count: int) -> Tensor:
     return torch.randperm(count, generator=torch.Generator().manual_seed(mix_seed(seed, epoch, "order")))
-

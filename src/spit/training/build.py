@@ -8,12 +8,11 @@ from spit.data.classes import folder_names
 from spit.data.photos import Centres, Photos
 from spit.model import SpitModel
 from spit.registry import model_config, read_checkpoint
+from spit.training import TrainingError
 from spit.training.batches import mix_seed
-from spit.training.classify import Classification
 from spit.training.distributed import Team
-from spit.training.errors import TrainingError
 from spit.training.recipe import ModelRecipe, Recipe
-from spit.training.task import Task
+from spit.training.task import Classification, Task
 from spit.training.validate import Validation
 
 
@@ -28,11 +27,7 @@ class Job:
 
 
 def classification_job(recipe: Recipe, team: Team) -> Job:
-    """The job of ``spit train``.
-
-    Raises:
-        TrainingError, ImageError, WeightsError, ValueError, TypeError: one line that says what to do.
-    """
+    """The job of ``spit train``."""
     data, optimization = recipe.data, recipe.optimization
     photos = Photos(data.train, data.side, labelled=True)
     held_out = Photos(data.validation, data.size, labelled=True, classes=photos.classes) if data.validation else None
@@ -53,14 +48,7 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
 
 
 def build_model(recipe: Recipe, num_classes: int) -> SpitModel:
-    """The model of ``[model]``. New weights are drawn from the run's seed.
-
-    Args:
-        num_classes: if ``[model.options]`` has none.
-
-    Raises:
-        ValueError, TypeError, WeightsError: an unknown name or option, or weights that do not fit.
-    """
+    """The model of ``[model]``, with this many classes if its options have none. New weights come from the seed."""
     asked = recipe.model
     num_classes = asked.options.get("num_classes", num_classes)
     torch.manual_seed(mix_seed(recipe.run.seed, "weights"))
@@ -71,14 +59,7 @@ def build_model(recipe: Recipe, num_classes: int) -> SpitModel:
 
 
 def pretrained_model(asked: ModelRecipe, num_classes: int | None = None) -> SpitModel:
-    """The model of ``model.pretrained`` with ``[model.options]``.
-
-    Args:
-        num_classes: if it differs from the checkpoint's, the head is new.
-
-    Raises:
-        WeightsError: no such model, or the options ask for other tensors.
-    """
+    """The model of ``model.pretrained`` with ``[model.options]``; another number of classes makes a new head."""
     checkpoint = read_checkpoint(asked.pretrained)
     config = checkpoint.config if num_classes is None else checkpoint.config.replace(num_classes=num_classes)
     return checkpoint.build(asked.apply_to(config))

@@ -12,7 +12,6 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,13 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from spit.training.errors import TrainingError
+from spit.training import TrainingError
 from spit.weights import write_whole
 
 FORMAT = 1
 KEEP = 2
 NAME = re.compile(r"step-(\d+)\.(json|safetensors)")
 _log = logging.getLogger("spit")
-
-
-@dataclass(frozen=True)
-class Saved:
-    """A checkpoint that was read and verified."""
-
-    step: int
-    about: Mapping[str, Any]
-    tensors: Mapping[str, Tensor]
 
 
 class Checkpoints:
@@ -52,11 +42,7 @@ class Checkpoints:
         return sorted(int(match[1]) for match in found if match and match[2] == "json")
 
     def save(self, step: int, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-        """Write a checkpoint, then remove all but the last two.
-
-        Args:
-            tensors: on any device.
-            about: JSON, stored beside them.
+        """Write a checkpoint, with ``about`` as JSON beside it, then remove all but the last two.
 
         Raises:
             TrainingError: the disk is full or not writable; earlier checkpoints are untouched.
@@ -71,11 +57,14 @@ class Checkpoints:
             write_whole(config, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
             self._remove_all_but(self.steps())
-            raise TrainingError(self._failure(step, error)) from error
+            reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+            kept = f"the one of step {self.steps()[-1]} is intact" if self.steps() else "there is none yet"
+            raise TrainingError(f"{self.folder}: the checkpoint of step {step} could not be written: {reason}; {kept}; "
+                                "make room and run the same command to resume") from error
         self._remove_all_but(self.steps()[-KEEP:])
 
-    def load(self) -> Saved | None:
-        """The newest complete checkpoint; None if there is none.
+    def load(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+        """The newest complete checkpoint: its document, with the step, and its tensors. None if there is none.
 
         Raises:
             TrainingError: all checkpoints are damaged.
@@ -91,21 +80,14 @@ class Checkpoints:
                                 "choose another folder")
         return None
 
-    def _read(self, step: int) -> Saved:
+    def _read(self, step: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
         about = json.loads(self._path(step, "json").read_text())
         if about["spit"] != FORMAT or about["step"] != step:
             raise ValueError(f"format {about['spit']!r}, step {about['step']!r}")
         data = self._path(step, "safetensors").read_bytes()
         if hashlib.sha256(data).hexdigest() != about["sha256"]:
             raise ValueError("its SHA-256 differs from the recorded one")
-        return Saved(step, about, safetensors.torch.load(data))
-
-    def _failure(self, step: int, error: OSError) -> str:
-        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-        whole = self.steps()
-        kept = f"the one of step {whole[-1]} is intact" if whole else "there is none yet"
-        return (f"{self.folder}: the checkpoint of step {step} could not be written: {reason}; {kept}; make room and "
-                "run the same command to resume")
+        return about, safetensors.torch.load(data)
 
     def _remove_all_but(self, steps: list[int]) -> None:
         for path in self.folder.iterdir() if self.folder.is_dir() else ():

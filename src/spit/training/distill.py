@@ -6,12 +6,12 @@ and, block by block and region by region, tokens.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from spit import kernels
@@ -22,10 +22,10 @@ from spit.model import Output, SpitModel
 from spit.options import Options, documented, option
 from spit.tokenizers import PatchTokenizer
 from spit.tokens import Tokens
-from spit.training.distributed import Team
-from spit.training.fused import fused
+from spit.training.augment import fused
+from spit.training.batches import Batch
 from spit.training.recipe import ModelRecipe
-from spit.training.task import Batch, Group, decay_groups
+from spit.training.task import Group, Task, decay_groups
 from spit.training.validate import Predict, Validate
 from spit.weights import check_tensors
 
@@ -72,11 +72,7 @@ def student_of(parent: SpitModel, options: Mapping[str, Any]) -> SpitModel:
 
 
 def patch_side(parent: SpitModel) -> int:
-    """The side of the parent's patches.
-
-    Raises:
-        WeightsError: it has other tokens.
-    """
+    """The side of the parent's patches; WeightsError if it has other tokens."""
     if not isinstance(parent.tokenizer, PatchTokenizer):
         raise WeightsError(f"expected a parent with square patches, got one with {parent.config.tokenizer} tokens; "
                            "load a ViT with spit.from_timm")
@@ -99,14 +95,13 @@ def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
     return {**parent.state_dict(), "embedder.projection.weight": F.pad(projection, (0, missing))}
 
 
-class Distillation:
+class Distillation(Task):
     """The task of a retrofit.
 
     Args:
         student: the model that trains.
         parent: its teacher, on the device of the images.
         second: another teacher, from uint8 images to logits.
-        validate: measures the student.
         compiled: fuse the comparison of tokens with torch.compile.
 
     Raises:
@@ -115,20 +110,18 @@ class Distillation:
     """
 
     def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig, second: Predict | None = None,
-                 validate: Validate | None = None, compiled: bool = False) -> None:
-        self.module: nn.Module = student
+                 measure: Validate | None = None, compiled: bool = False) -> None:
+        super().__init__(student, measure)
         self.patch = patch_side(parent)
-        self.student, self.parent, self.config, self.second = student, parent.eval(), config, second
-        self.parent.requires_grad_(False)
-        self._validate = validate
-        self.compiled = compiled
+        self.parent = parent.eval().requires_grad_(False)
+        self.config, self.second, self.compiled = config, second, compiled
         self.initial: Mapping[str, Tensor] = {}
         if config.keep > 0:
             self.initial = inherited(parent, student)
             check_tensors("a student with distill.keep", self.initial, student.state_dict())
 
-    def groups(self) -> Sequence[Group]:
-        named = dict(self.student.named_parameters())
+    def groups(self) -> list[Group]:
+        named = dict(self.module.named_parameters())
         embedder = {name: parameter for name, parameter in named.items() if name.startswith("embedder.")}
         others = {name: parameter for name, parameter in named.items() if name not in embedder}
         return [*decay_groups(embedder, self.config.embedder_rate), *decay_groups(others)]
@@ -136,7 +129,7 @@ class Distillation:
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
         images = batch.draw.mix(batch.images)
         config = self.config
-        layers = range(self.student.config.depth) if config.tokens > 0 else ()
+        layers = range(self.module.config.depth) if config.tokens > 0 else ()
         with torch.no_grad():
             truth: Output = self.parent(images, record=Recorder({"features": layers}, fused=True))
             others = None if self.second is None else self.second(images)
@@ -145,7 +138,7 @@ class Distillation:
         if config.class_token > 0:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
         if config.tokens > 0:
-            pooling = Pooling(answer, images.shape[-1] // self.patch, self.student.config.token_budget, self.compiled)
+            pooling = Pooling(answer, images.shape[-1] // self.patch, self.module.config.token_budget, self.compiled)
             parts["tokens"] = torch.stack([pooling.missed(answer.features[layer], truth.features[layer])
                                            for layer in layers]).mean()
         if others is not None:
@@ -154,15 +147,12 @@ class Distillation:
         total = torch.stack([getattr(config, name) * part for name, part in parts.items()]).sum()
         return total, {**{name: part.detach() for name, part in parts.items()}, "agreement": agreement}
 
-    def validate(self, team: Team) -> Mapping[str, float]:
-        return {} if self._validate is None else self._validate(self.product(), team)
-
     def product(self) -> SpitModel:
         if not self.initial:
-            return self.student
-        product = copy.deepcopy(self.student)
+            return self.module
+        product = copy.deepcopy(self.module)
         product.load_state_dict({name: torch.lerp(learnt, self.initial[name].to(learnt), self.config.keep)
-                                 for name, learnt in self.student.state_dict().items()})
+                                 for name, learnt in self.module.state_dict().items()})
         return product
 
 
@@ -202,20 +192,16 @@ class Pooling:
         self.weights = torch.where(self.place == 0, 1, 1 / shares.counts[self.image]) / len(shares)
         self.distance = fused(_distance) if compiled else _distance
 
-    def __call__(self, tokens: Tensor) -> Tensor:
-        """The targets. Shape: ``(B · (P + 1), D)`` to ``(Σ(N + 1), D)``, the class token first in each image."""
-        return self._products(tokens)[self.image, self.place]
-
     def missed(self, answer: Tokens, truth: Tokens) -> Tensor:
         """The distance of the student's tokens from their targets, a mean over images.
 
         A token's distance is its squared error over the variance of the target's D numbers, which the next norm
         divides by. An image's is that of its class token plus the mean over its regions.
         """
-        return self.distance(answer.values, self._products(truth.values), self.image, self.place, self.weights)
+        return self.distance(answer.values, self.products(truth.values), self.image, self.place, self.weights)
 
-    def _products(self, tokens: Tensor) -> Tensor:
-        """Shape: ``(B · (P + 1), D)`` to ``(B, longest + 1, D)``."""
+    def products(self, tokens: Tensor) -> Tensor:
+        """The targets, padded: row ``(image, place)`` is that of the student's. Shape: ``(B, longest + 1, D)``."""
         padded = F.pad(tokens.view(len(self.shares), self.count, -1), (0, 0, 0, self.pad))
         return torch.bmm(self.shares.to(tokens.dtype), padded)
 

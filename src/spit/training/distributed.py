@@ -11,7 +11,7 @@ from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from spit.training.errors import TrainingError
+from spit.training import TrainingError
 
 
 @dataclass(frozen=True)

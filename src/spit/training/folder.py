@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spit.training.errors import TrainingError
-from spit.training.journal import METRICS
+from spit.training import TrainingError
+from spit.training.journal import CURVES, METRICS, REPORT
 from spit.training.loop import CHECKPOINTS, MODEL
 from spit.training.recipe import differences
-from spit.training.report import CURVES, REPORT
 from spit.weights import write_whole
 
 RECIPE = "recipe.json"

@@ -1,17 +1,20 @@
-"""The metrics of a run: ``metrics.jsonl``, TensorBoard if it is installed, and a listener."""
+"""The metrics of a run: ``metrics.jsonl``, TensorBoard if it is installed, a listener, and the report at the end."""
 
-import errno
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from spit.training.errors import TrainingError
+import torch
+
+from spit.errors import MissingExtra
+from spit.evaluation.plots import new_figure, png_of
+from spit.evaluation.report import Sheet, machine
+from spit.training import TrainingError
 from spit.weights import write_whole
 
-METRICS = "metrics.jsonl"
+METRICS, REPORT, CURVES = "metrics.jsonl", "report.md", "curves.png"
 
 
 class Listener:
@@ -59,7 +62,12 @@ class Journal:
         """Append a line in one write."""
         line = {"kind": kind, "step": step, **figures}
         if self._path is not None:
-            _append(self._path, (json.dumps(line) + "\n").encode())
+            try:
+                with self._path.open("ab") as file:
+                    file.write((json.dumps(line) + "\n").encode())
+            except OSError as error:
+                raise TrainingError(f"{self._path}: cannot append a line ({error.strerror}); make room and run the "
+                                    "same command to resume from the last checkpoint") from error
         if self._board is not None:
             for name, value in figures.items():
                 self._board.add_scalar(f"{kind}/{name}", value, step)
@@ -68,18 +76,6 @@ class Journal:
     def close(self) -> None:
         if self._board is not None:
             self._board.close()
-
-
-def _append(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        if os.write(descriptor, data) < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        raise TrainingError(f"{path}: cannot append a line ({error.strerror}); make room and run the same command to "
-                            "resume from the last checkpoint") from error
-    finally:
-        os.close(descriptor)
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
@@ -94,3 +90,54 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         if isinstance(line, dict) and isinstance(line.get("step"), int):
             lines.append(line)
     return lines
+
+
+def write_report(folder: Path, recipe: Mapping[str, Any], result: Mapping[str, Any],
+                 say: Callable[[str], None] = lambda text: None) -> None:
+    """Write what was trained, how, and the result; with curves if matplotlib is installed."""
+    lines = read_metrics(folder)
+    train, validation = ([line for line in lines if line.get("kind") == kind] for kind in ("train", "validation"))
+    optimization = recipe["optimization"]
+    text = [f"# {result['name']}: {optimization['epochs']:g} epochs of {result['photos']:,} photos", "",
+            f"{result['steps']:,} steps of {optimization['batch']} photos at {recipe['data']['size']}², seed "
+            f"{recipe['run']['seed']}, {optimization['precision']}; torch {torch.__version__} on {machine()}.", ""]
+    if train:
+        speeds = sorted(line["images_per_second"] for line in train)
+        skipped = sum(line.get("skipped", 0) for line in train)
+        losses = [line["loss"] for line in train if "loss" in line] or [float("nan")]
+        text += [f"Training loss {losses[0]:.4f} at first, {losses[-1]:.4f} at the end; "
+                 f"{speeds[len(speeds) // 2]:,.0f} images/s (median); {skipped} steps skipped.", ""]
+    text.append(_table(validation) if validation else "No validation photos were given.\n")
+    try:
+        write_whole(folder / CURVES, _curves(train, validation, f"{result['name']}, {result['steps']} steps"))
+        text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
+    except MissingExtra as error:
+        say(f"no curves: {error}")
+    text += ["## Recipe", ""]
+    for section, values in recipe.items():  # without run.output, which is this folder
+        text.append(f"- **{section}**: " + ", ".join(f"{k} {value}" for k, value in values.items() if k != "output"))
+    text += ["", "The model is in `model/`; load it with `spit.load`.", ""]
+    write_whole(folder / REPORT, "\n".join(text).encode())
+
+
+def _table(lines: Sequence[Mapping[str, Any]]) -> str:
+    names = [name for name in lines[-1] if name not in ("kind", "step", "epoch")]
+    few = lines if len(lines) <= 12 else [*lines[:: -(-len(lines) // 10)], lines[-1]]
+    return Sheet(("step", "epoch", *names), [
+        (str(line["step"]), f"{line['epoch']:g}", *(f"{line.get(name, 0):.4g}" for name in names)) for line in few
+    ]).markdown()
+
+
+def _curves(train: Sequence[Mapping[str, Any]], validation: Sequence[Mapping[str, Any]], title: str) -> bytes:
+    """Loss, accuracy and learning rate over steps."""
+    figure = new_figure(11, 3.4, title)
+    for place, (name, words) in enumerate({"loss": "loss", "top1": "top-1", "lr": "learning rate"}.items(), 1):
+        axes = figure.add_subplot(1, 3, place)
+        for label, lines in (("train", train), ("validation", validation)):
+            points = [(line["step"], line[name]) for line in lines if name in line]
+            if points:
+                axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) < 30 else "")
+        axes.set(xlabel="step", title=words)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
+    return png_of(figure)

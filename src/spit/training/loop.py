@@ -8,10 +8,14 @@ On a GPU nothing in a step waits for the device: metrics are summed there and re
 optimizer itself skips a step whose gradients are not finite.
 """
 
+import signal
+import threading
 import time
-from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -19,40 +23,28 @@ from torch.nn.parallel import DistributedDataParallel
 from spit import weights
 from spit.errors import Stopped
 from spit.tokens import plural
-from spit.training.augment import apply
-from spit.training.batches import Batches, Load, mix_seed
+from spit.training import TrainingError
+from spit.training.batches import Batch, Batches, mix_seed
 from spit.training.checkpoint import Checkpoints
 from spit.training.distributed import Team, part
-from spit.training.errors import TrainingError
 from spit.training.journal import Journal, Listener, read_metrics
 from spit.training.meter import Meter
 from spit.training.recipe import Recipe
-from spit.training.schedule import Schedule
-from spit.training.signals import StopSignals
 from spit.training.state import State
-from spit.training.task import Batch, Task
+from spit.training.task import Task
 
 CHECKPOINTS = "checkpoints"
 MODEL = "model"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended.
-
-    Attributes:
-        steps: of the whole run.
-        resumed: the first step of this process.
-        seconds: of this process.
-        figures: the metrics of the last validation.
-        model: the folder that :func:`spit.load_model` reads.
-    """
+class Outcome(NamedTuple):
+    """How a run ended."""
 
     steps: int
-    resumed: int
-    seconds: float
-    figures: dict[str, float]
-    model: Path
+    resumed: int  # the first step of this process
+    seconds: float  # of this process
+    figures: dict[str, float]  # of the last validation
+    model: Path  # the folder that spit.load_model reads
 
 
 def fit(task: Task, batches: Batches, folder: Path, team: Team, recipe: Recipe,
@@ -62,7 +54,6 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, recipe: Recipe,
     Args:
         folder: of the run; only the first process writes there.
         recipe: size, augmentation, optimization and output; its other sections are only written down.
-        listener: follows the run.
 
     Raises:
         Stopped: SIGTERM or Ctrl-C; a checkpoint was written.
@@ -99,7 +90,7 @@ class _Loop:
             listener.say(f"{plural(count, 'photo')} for batches of {batch}: {plural(self.total, 'step')} in all; a "
                          "smaller optimization.batch makes more")
         module = task.module.to(team.device).train()
-        self.state = State(module, task.groups(), asked.betas, asked.eps, asked.weight_decay, asked.ema)
+        self.state = State(module, task.groups(), asked)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS)
         photos = batches.photos.fingerprint()
         self.about = {"recipe": recipe.to_dict(), "total": self.total, "photos": photos}
@@ -108,8 +99,7 @@ class _Loop:
         self.first = self._resume()
         if self.first:
             listener.say(f"resuming from step {self.first} of {self.total}")
-        warmup = min(round(asked.warmup * count / batch), self.total)
-        self.schedule = Schedule(asked.warmup_lr, asked.lr, asked.min_lr, warmup, self.total)
+        self.warmup = min(round(asked.warmup * count / batch), self.total)
         self.journal = Journal(folder if team.first else None, self.first, listener)
         self.network = team.wrap(module)
         self.meter = Meter(team)
@@ -119,18 +109,18 @@ class _Loop:
         options, team = self.recipe.run, self.team
         validation = round(options.validate * len(self.batches.photos) / self.batches.batch)
         self.listener.begin(self.first, self.total)
-        loads = self.batches.loads(self.recipe.augment, self.first, self.total, team.share(self.batches.batch))
+        batches = self.batches.loads(self.recipe.augment, self.first, self.total, team.share(self.batches.batch))
         self.read_at = time.perf_counter()
-        with StopSignals() as signals, closing(loads):
-            for step, load in enumerate(loads, self.first):
-                self._step(step, load)
+        with _stop_signals() as stopping, closing(batches):
+            for step, batch in enumerate(batches, self.first):
+                self._step(step, batch)
                 done = step + 1
                 self.listener.advance(done)
                 last = done == self.total
                 logs, saves = done % options.log == 0, done % options.checkpoint == 0
                 validates = last or (validation > 0 and done % validation == 0)
                 # Processes receive a signal at different steps: they agree at a step where they meet anyway.
-                stops = team.any(signals.raised) if team.size == 1 or logs or last else False
+                stops = team.any(stopping.is_set()) if team.size == 1 or logs or last else False
                 if logs or saves or validates or stops:
                     self._log(done)
                 began = time.perf_counter()
@@ -142,24 +132,21 @@ class _Loop:
                 if stops and not last:
                     raise Stopped(f"stopped at step {done} of {self.total} and saved; run the same command to resume")
 
-    def _step(self, step: int, load: Load) -> None:
+    def _step(self, step: int, batch: Batch) -> None:
         """One step of the optimizer: forward and backward over this process's part, in ``accumulate`` passes."""
         torch.manual_seed(mix_seed(self.recipe.run.seed, step, self.team.rank))
-        asked, passes = self.recipe.optimization, self.recipe.optimization.accumulate
-        for number in range(passes):
-            rows = part(slice(0, len(load.draw)), number, passes)
-            images = rows.stop - rows.start
-            drawn = load.draw[rows]
-            pixels = apply(load.photos[rows], load.aspects[rows], drawn, self.recipe.data.size, asked.compile)
-            batch = Batch(pixels, load.labels[rows], drawn, step)
-            waits = isinstance(self.network, DistributedDataParallel) and number < passes - 1
+        asked = self.recipe.optimization
+        for number in range(asked.accumulate):
+            some = batch[part(slice(0, len(batch)), number, asked.accumulate)]
+            some = some.augmented(self.recipe.data.size, asked.compile)
+            waits = isinstance(self.network, DistributedDataParallel) and number < asked.accumulate - 1
             with self.network.no_sync() if waits else nullcontext():  # type: ignore[operator]
                 with self._autocast():
-                    loss, figures = self.task.loss(self.network, batch)
+                    loss, figures = self.task.loss(self.network, some)
                 # Gradients are averaged over processes; with this weight the result is the mean over the global batch.
-                (loss * (images * self.team.size / self.batches.batch)).backward()
-            self.meter.add({"loss": loss, **figures}, images)
-        self.meter.end_step(self.state.update(self.schedule(step), step, asked.clip))
+                (loss * (len(some) * self.team.size / self.batches.batch)).backward()
+            self.meter.add({"loss": loss, **figures}, len(some))
+        self.meter.end_step(self.state.update(asked.rate(step, self.warmup, self.total), step))
 
     def _log(self, done: int) -> None:
         """Read the metrics since the last time; only this waits for the device."""
@@ -169,7 +156,8 @@ class _Loop:
         now = time.perf_counter()
         speed = (done - self.read_step) * self.batches.batch / max(now - self.read_at, 1e-9)
         self.read_at, self.read_step = now, done
-        figures = {**means, "lr": self.schedule(done - 1), "epoch": round(self.batches.epoch(done), 4),
+        rate = self.recipe.optimization.rate(done - 1, self.warmup, self.total)
+        figures = {**means, "lr": rate, "epoch": round(self.batches.epoch(done), 4),
                    "images_per_second": round(speed, 1)}
         self.journal.write("train", done, {**figures, "skipped": skipped} if skipped else figures)
         if skipped:
@@ -183,7 +171,7 @@ class _Loop:
     def _validate(self, done: int) -> None:
         module = self.task.module.eval()
         with self.state.averaged(), self._autocast():
-            figures = self.task.validate(self.team)
+            figures = self.task.validate()
         module.train()
         if figures:
             self.journal.write("validation", done, {"epoch": round(self.batches.epoch(done), 4), **figures})
@@ -197,16 +185,39 @@ class _Loop:
         if self.team.first:
             saved = self.checkpoints.load()
             if saved is not None:
+                about, tensors = saved
                 for key, what in (("photos", "on other photos, fingerprint"), ("total", "of another length, steps")):
-                    if saved.about.get(key) != self.about[key]:
-                        raise TrainingError(f"{self.checkpoints.folder} is of a run {what} {saved.about.get(key)}, now "
+                    if about.get(key) != self.about[key]:
+                        raise TrainingError(f"{self.checkpoints.folder} is of a run {what} {about.get(key)}, now "
                                             f"{self.about[key]}; choose another folder, or --fresh --force")
-                self.state.restore(saved.tensors)
-                step = saved.step
+                self.state.restore(tensors)
+                step = about["step"]
         step = self.team.number(step)
         if step:
             self.team.agree(self.state.tensors().values())
         return step
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM and Ctrl-C set; a second Ctrl-C interrupts at once.
+
+    Outside the main thread, where Python has no signals, it is never set.
+    """
+    stopping = threading.Event()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stopping.set()
+
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT) if main}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _last_figures(folder: Path) -> dict[str, float]:

@@ -14,42 +14,29 @@ class Meter:
     def __init__(self, team: Team) -> None:
         self.team = team
         self.names: list[str] = []
-        self._figures = torch.zeros(0, device=team.device)  # of the current step
-        self._sums = torch.zeros(0, device=team.device)
-        self._images = torch.zeros((), dtype=torch.float64, device=team.device)
-        self._skipped = torch.zeros((), device=team.device)
-        self._row = torch.zeros((), device=team.device)  # skipped steps in a row, up to this one
-        self._longest = torch.zeros((), device=team.device)
-        self._seen = 0
+        self._passes: list[Tensor] = []  # of the current step: the number of images, and their sum of each metric
+        self._sums: Tensor | None = None
+        self._skipped, self._row, self._longest = torch.zeros(3, device=team.device)  # steps; a row ends at this one
 
     def add(self, figures: Mapping[str, Tensor], images: int) -> None:
         """Add one forward pass: means over so many images."""
-        if not self.names:
-            self.names = list(figures)
-            self._figures = torch.zeros(len(self.names), dtype=torch.float64, device=self.team.device)
-            self._sums = self._figures.clone()
-        values = torch.stack([figures[name].detach().double() for name in self.names])
-        self._figures = self._figures + values * images
-        self._seen += images
+        self.names = list(figures)
+        values = [figure.detach().double() for figure in figures.values()]
+        self._passes.append(torch.stack([torch.ones_like(values[0]), *values]) * images)
 
     def end_step(self, good: Tensor) -> None:
         """Keep what was added since the last step, or drop it if ``good`` is 0: the step was skipped."""
-        taken = good > 0
-        self._sums += torch.where(taken, self._figures, 0)
-        self._images += torch.where(taken, self._seen, 0)
-        self._skipped += 1 - good
-        self._row = torch.where(taken, 0, self._row + 1)
+        total = torch.where(good > 0, torch.stack(self._passes).sum(0), 0)
+        self._sums = total if self._sums is None else self._sums + total
+        self._passes = []
+        self._skipped = self._skipped + 1 - good
+        self._row = torch.where(good > 0, 0, self._row + 1)
         self._longest = torch.maximum(self._longest, self._row)
-        self._figures = torch.zeros_like(self._figures)
-        self._seen = 0
 
     def read(self) -> tuple[dict[str, float], int, int]:
         """Means, skipped steps, and the longest run of skipped steps; then start again."""
-        images, *sums = self.team.sum(torch.cat([self._images[None], self._sums])).tolist()
+        images, *sums = [0.0] if self._sums is None else self.team.sum(self._sums).tolist()
         skipped, longest = (int(count) for count in torch.stack([self._skipped, self._longest]).tolist())
         means = {name: value / images for name, value in zip(self.names, sums, strict=True)} if images else {}
-        self._sums.zero_()
-        self._images.zero_()
-        self._skipped.zero_()
-        self._longest.copy_(self._row)
+        self._sums, self._skipped, self._longest = None, torch.zeros_like(self._skipped), self._row
         return means, skipped, longest

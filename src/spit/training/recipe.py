@@ -1,6 +1,7 @@
 """A recipe: everything that determines a run, in one TOML file with a section for each class here."""
 
 import difflib
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import Any, Literal, Self
 
 from spit.config import ModelConfig
 from spit.options import Options, documented, option
+from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
-from spit.training.errors import TrainingError
 
 
 @documented
@@ -78,6 +79,15 @@ class Optimization(Options):
         if self.batch % 2:
             raise ValueError(f"expected an even batch, since CutMix takes pairs, got {self.batch}")
 
+    def rate(self, step: int, warmup: int, total: int) -> float:
+        """The learning rate of a step: ``warmup`` steps up and the rest of ``total`` down, each along half a cosine.
+
+        This is our own because it is a function of the step alone; torch's schedulers have a state to restore.
+        """
+        first, last, share = ((self.warmup_lr, self.lr, step / warmup) if step < warmup else
+                              (self.lr, self.min_lr, (step - warmup) / max(total - warmup, 1)))
+        return last + (first - last) * (1 + math.cos(math.pi * min(share, 1.0))) / 2
+
 
 @documented
 @dataclass(frozen=True)
@@ -115,12 +125,12 @@ class Recipe(Options):
             TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
         """
         try:
-            document = {} if path is None else tomllib.loads(_find(path).read_text())
+            written = {} if path is None else tomllib.loads(_find(path).read_text())
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
-        _rename(document)
-        for change in changes:
-            _change(document, change)
+        document: dict[str, Any] = {section: {} for section in written}
+        for key, value in (*_flat(written).items(), *map(_parse, changes)):
+            _put(document, key, value)
         try:
             return cls.from_dict(document, "section")
         except (TypeError, ValueError) as error:
@@ -171,24 +181,14 @@ def _find(path: Path) -> Path:
     raise TrainingError(f"{path}: no such recipe; the nearest that come with spit are {', '.join(near)}")
 
 
-def _change(document: dict[str, Any], change: str) -> None:
+def _parse(change: str) -> tuple[str, Any]:
     key, equals, text = change.partition("=")
     if not equals or "." not in key:
         raise TrainingError(f"expected section.key=value, such as optimization.epochs=10, got {change!r}")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text.strip()
-    _put(document, key.strip(), value)
-
-
-def _rename(document: dict[str, Any]) -> None:
-    """Move options of older recipes to where they are now."""
-    for old in RENAMED:
-        section, _, name = old.partition(".")
-        table = document.get(section)
-        if isinstance(table, dict) and name in table:
-            _put(document, old, table.pop(name))
+        return key.strip(), text.strip()
 
 
 def _put(document: dict[str, Any], key: str, value: Any) -> None:

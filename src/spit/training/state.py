@@ -6,8 +6,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from spit.training.errors import TrainingError
+from spit.training.recipe import Optimization
 from spit.training.task import Group
+from spit.weights import check_tensors
 
 
 class State:
@@ -16,28 +17,25 @@ class State:
     Args:
         module: on its device.
         groups: its parameters that change.
-        betas, eps, decay: of AdamW.
-        average: decay of the exponential moving average of the parameters, in float32; 0 keeps none. At step t it is
-            at most (1 + t)/(10 + t).
+        asked: AdamW's options, and ``ema``: the decay of the average of the parameters, which is kept in float32. At
+            step t it is at most (1 + t)/(10 + t).
     """
 
-    def __init__(self, module: nn.Module, groups: Sequence[Group], betas: tuple[float, float], eps: float,
-                 decay: float, average: float) -> None:
-        self.module = module
+    def __init__(self, module: nn.Module, groups: Sequence[Group], asked: Optimization) -> None:
+        self.module, self.asked = module, asked
         self.rates = [group.rate for group in groups]
         self.named = {name: parameter for group in groups for name, parameter in group.parameters.items()}
         if sum(len(group.parameters) for group in groups) != len(self.named):
             raise ValueError("expected every parameter in one group, got one in several")
         self.parameters = list(self.named.values())
         self.optimizer = torch.optim.AdamW(
-            [{"params": list(group.parameters.values()), "weight_decay": decay if group.decay else 0.0}
-             for group in groups], lr=0.0, betas=betas, eps=eps, fused=True)
+            [{"params": list(group.parameters.values()), "weight_decay": asked.weight_decay if group.decay else 0.0}
+             for group in groups], lr=0.0, betas=asked.betas, eps=asked.eps, fused=True)
         for parameter in self.parameters:  # as AdamW starts, but now, so that a checkpoint can be restored
             self.optimizer.state[parameter] = {
                 "step": torch.zeros((), device=parameter.device),
                 "exp_avg": torch.zeros_like(parameter), "exp_avg_sq": torch.zeros_like(parameter)}
-        self.average = average
-        self.averages = [parameter.detach().float().clone() for parameter in self.parameters] if average else []
+        self.averages = [parameter.detach().float().clone() for parameter in self.parameters] if asked.ema else []
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything by name, without copies."""
@@ -52,19 +50,14 @@ class State:
         """Copy everything back in place.
 
         Raises:
-            TrainingError: the tensors are of another run.
+            WeightsError: the tensors are of another run.
         """
         own = self.tensors()
-        for name in sorted(own.keys() ^ tensors.keys()):
-            raise TrainingError(f"the checkpoint is of another model or task: {name} is in one of them only; choose "
-                                "another folder")
+        check_tensors("the checkpoint is of another model or task; choose another folder", own, tensors)
         for name, tensor in own.items():
-            if tensor.shape != tensors[name].shape:
-                raise TrainingError(f"the checkpoint is of another model or task: expected {name} "
-                                    f"{tuple(tensor.shape)}, got {tuple(tensors[name].shape)}; choose another folder")
             tensor.copy_(tensors[name])
 
-    def update(self, rate: float, step: int, clip: float) -> Tensor:
+    def update(self, rate: float, step: int) -> Tensor:
         """Take a step of AdamW, or skip it if the gradients are not finite.
 
         The host does not wait: the fused optimizer reads on the device whether to skip and how much to clip, as it
@@ -77,13 +70,14 @@ class State:
             group["lr"] = rate * factor
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
         good = norm.isfinite().float()
+        clip = self.asked.clip
         # torch.amp.GradScaler sets the same two attributes.
         self.optimizer.found_inf = 1 - good  # type: ignore[attr-defined]
         self.optimizer.grad_scale = (norm / clip).clamp_min(1) if clip else None  # type: ignore[attr-defined]
         self.optimizer.step()
         self.optimizer.zero_grad()
-        if self.average:
-            kept = min(self.average, (1 + step) / (10 + step))
+        if self.averages:
+            kept = min(self.asked.ema, (1 + step) / (10 + step))
             torch._foreach_lerp_(self.averages, [p.detach() for p in self.parameters], 1 - kept)
         return good
 

@@ -1,18 +1,16 @@
 """Run a recipe: build its job, train it, and write the report."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from spit.training import TrainingError
 from spit.training import folder as folders
 from spit.training.batches import Batches
 from spit.training.build import classification_job
 from spit.training.distributed import Team
-from spit.training.errors import TrainingError
-from spit.training.journal import Listener
+from spit.training.journal import Listener, write_report
 from spit.training.loop import fit
 from spit.training.recipe import Recipe
-from spit.training.report import write_report
 from spit.training.retrofit import RetrofitRecipe, retrofit_job
 from spit.weights import write_whole
 
@@ -58,7 +56,7 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     outcome = fit(job.task, batches, folder, team, recipe, listener)
     if not team.first:
         return {}
-    result = {**asdict(outcome), "name": job.name, "model": str(outcome.model), "photos": len(photos),
+    result = {**outcome._asdict(), "name": job.name, "model": str(outcome.model), "photos": len(photos),
               **({"classes": len(photos.classes)} if photos.classes else {})}
     write_report(folder, recipe.to_dict(), result, listener.say)
     folders.write_result(folder, result)

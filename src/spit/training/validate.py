@@ -7,12 +7,13 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Subset
 
-from spit.data.photos import Centres, to_device
+from spit.data.decoded import to_device
+from spit.data.photos import Centres
 from spit.training.distributed import Team
 
 Predict = Callable[[Tensor], Tensor]
 """From images ``(B, 3, size, size)`` uint8 on the device to logits ``(B, num_classes)``; a model is one."""
-Validate = Callable[[Predict, Team], Mapping[str, float]]
+Validate = Callable[[Predict], Mapping[str, float]]
 
 
 class Validation:
@@ -29,31 +30,32 @@ class Validation:
 
     def __init__(self, centres: Centres, team: Team, batch: int = 256, workers: int = 0,
                  resident: bool = False) -> None:
-        self.centres, self.batch, self.workers = centres, batch, workers
+        self.centres, self.team, self.batch, self.workers = centres, team, batch, workers
         self.own = Subset(centres, range(team.rank, len(centres), team.size))
         self.resident: tuple[Tensor, Tensor] | None = None
         if resident and len(self.own):
             images, _, labels = to_device(self.own, team.device, workers)
-            centres.check()
+            centres.photos.check()
             self.resident = images, labels
 
     @torch.no_grad()
-    def __call__(self, predict: Predict, team: Team) -> dict[str, float]:
+    def __call__(self, predict: Predict) -> dict[str, float]:
         """Top-1, top-5, cross entropy, and the number of photos."""
-        sums = torch.zeros(4, dtype=torch.float64, device=team.device)
-        for images, labels in self._batches(team.device):
+        sums = torch.zeros(4, dtype=torch.float64, device=self.team.device)
+        for images, labels in self._batches():
             sums += score(predict(images), labels)
-        first, five, loss, count = team.sum(sums).tolist()
+        first, five, loss, count = self.team.sum(sums).tolist()
         count = max(count, 1)
         return {"top1": first / count, "top5": five / count, "loss": loss / count, "images": count}
 
-    def _batches(self, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         if self.resident is not None:
             yield from zip(*(tensor.split(self.batch) for tensor in self.resident), strict=True)
         elif len(self.own):
+            device = self.team.device
             loader = DataLoader(self.own, self.batch, num_workers=self.workers, pin_memory=device.type == "cuda")
             for images, _, labels in loader:
-                self.centres.check()
+                self.centres.photos.check()
                 yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
 
 
@@ -63,7 +65,7 @@ def score(logits: Tensor, labels: Tensor) -> Tensor:
     Shape:
         logits ``(B, num_classes)``, labels ``(B,)`` with −1 for photos that do not count; ``(4,)`` float64.
     """
-    logits, counts = logits.float(), labels >= 0
+    logits = logits.float()
     right = logits.topk(min(5, logits.shape[1])).indices == labels[:, None]  # never equal to −1
     loss = F.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
-    return torch.stack([right[:, 0].sum(), right.sum(), loss, counts.sum()]).double()
+    return torch.stack([right[:, 0].sum(), right.sum(), loss, (labels >= 0).sum()]).double()
