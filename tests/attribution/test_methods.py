@@ -2,8 +2,19 @@ import pytest
 import torch
 
 import spit
-from spit.attribution import METHODS, Lime, MethodOptions, PrototypeProjection, create_method, fit_prototypes
+from spit.attribution import (
+    METHODS,
+    Lime,
+    MethodOptions,
+    PrototypeProjection,
+    RandomControl,
+    create_method,
+    fit_prototypes,
+)
+from spit.attribution.lime import image_generator
+from spit.attribution.methods import class_index, read_target
 from spit.errors import ImageError, WeightsError
+from spit.predictor import Predictor
 
 
 def method(name, model, images):
@@ -102,3 +113,60 @@ def test_methods_for_a_model(small, images, tmp_path):
     with pytest.raises(ValueError, match="did you mean 'flow'"):
         MethodOptions(("flwo",))
     assert all(create_method(name).name == name for name in METHODS)
+
+
+def test_random_values_depend_on_pixels_and_seed_alone(small, images):
+    model = small("patch")
+    first = spit.explain(model, images, "random")
+    torch.manual_seed(7)
+    assert torch.equal(first, spit.explain(model, images.float() / 255, "random"))
+    assert torch.equal(first, spit.explain(small("patch", seed=1), images, "random"))
+    assert not torch.equal(first, spit.explain(model, images, RandomControl(seed=1)))
+    assert len(first[0].unique()) == 25
+
+
+def test_every_image_has_its_own_numbers(images):
+    draws = [torch.rand(2, generator=image_generator(image, 0)).tolist() for image in images]
+    assert len({tuple(draw) for draw in draws}) == 3
+
+
+NAMES = ("tabby", "Egyptian cat", "crane", "lynx cat", "crane")
+
+
+@pytest.fixture
+def prediction(small, images):
+    found = Predictor(small())(images)
+    found.predictor.class_names = NAMES
+    return found
+
+
+def test_one_for_all_or_one_for_each_by_index_or_name(prediction):
+    assert read_target(prediction, 2).tolist() == [2, 2, 2]
+    assert read_target(prediction, torch.tensor([4, 0, 1], dtype=torch.int32)).tolist() == [4, 0, 1]
+    assert read_target(prediction, "Tabby").tolist() == [0, 0, 0]
+    assert read_target(prediction, ["egyptian cat", 2, "3"]).tolist() == [1, 2, 3]
+
+
+def test_the_predicted_class_is_the_default(prediction):
+    assert torch.equal(read_target(prediction, None), prediction.logits.argmax(1))
+
+
+@pytest.mark.parametrize("target", [1.5, True, [0, 1.5, 2], {"a": 1}])
+def test_what_is_no_class(prediction, target):
+    with pytest.raises(TypeError, match="a class as an integer or a name"):
+        read_target(prediction, target)
+
+
+@pytest.mark.parametrize(("target", "message"), [
+    ([0, 1], r"each of 3 images, got shape \(2,\)"), (5, "from 0 to 4, got 5"), (-1, "from 0 to 4, got -1")])
+def test_classes_that_are_not_there(prediction, target, message):
+    with pytest.raises(ValueError, match=message):
+        read_target(prediction, target)
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("cat", "did you mean 'egyptian cat' or 'lynx cat'"), ("taby", "did you mean 'tabby'"),
+    ("crane", "classes 2 and 4"), ("5", "from 0 to 4 or its name, got '5'"), ("qqq", "got 'qqq'$")])
+def test_names_that_are_none_or_several(name, message):
+    with pytest.raises(ValueError, match=message):
+        class_index(NAMES, name)

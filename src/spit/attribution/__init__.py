@@ -1,15 +1,12 @@
 """Which pixels a prediction rests on (§3.2, App. D): token values painted to pixels, never interpolated."""
 
-from spit.attribution.control import RandomControl
 from spit.attribution.fitting import fit_prototypes
 from spit.attribution.flow import Flow, Rollout
 from spit.attribution.lime import Lime
-from spit.attribution.methods import METHODS, Method, MethodOptions, create_method, explain
+from spit.attribution.methods import METHODS, Method, MethodOptions, RandomControl, Target, create_method, explain
 from spit.attribution.occlusion import occlude, rank_pixels
-from spit.attribution.projection import PrototypeProjection
-from spit.attribution.prototypes import Prototypes, load_prototypes
+from spit.attribution.prototypes import PrototypeProjection, Prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
-from spit.attribution.targets import Target
 
 __all__ = [
     "METHODS",

@@ -1,4 +1,4 @@
-"""Prototypes of a model's classes, made from images."""
+"""Prototypes of a model's classes, made from images: k-means inside each class (App. D)."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,22 +8,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.attribution.clusters import fit_centroids
+from spit.attribution.methods import read_classes
 from spit.attribution.prototypes import Prototypes
 from spit.data.folders import image_paths
 from spit.images import Images
 from spit.model import SpitModel
 from spit.predictor import Predictor
 
-COUNT = 5
-ORTHOGONALITY = 0.1  # λ_ν of App. D
+ROUNDS, STEPS, RATE = 20, 25, 0.1  # of k-means, and of gradient descent in a round
 
 Source = str | os.PathLike[str] | Tensor | Iterable[Images]
 
 
 @torch.no_grad()
 def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequence[int] | Tensor | None = None,
-                   count: int = COUNT, orthogonality: float = ORTHOGONALITY, size: int = 224, batch: int = 32,
+                   count: int = 5, orthogonality: float = 0.1, size: int = 224, batch: int = 32,
                    progress: Callable[[int], None] = lambda images: None) -> Prototypes:
     """Make prototypes: centroids of the class token for each class, by k-means with the term J(ν) (App. D).
 
@@ -35,14 +34,10 @@ def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequenc
         images: a folder, searched at any depth, of images to crop; a tensor; or batches of images.
         labels: the class of each image (default: the predicted ones).
         count: prototypes of a class.
-        orthogonality: λ_ν.
+        orthogonality: λ_ν of App. D.
         size: side of the central square of a folder's images.
         batch: images in a batch, of a folder or a tensor.
         progress: called after each batch with the number of images done.
-
-    Raises:
-        ValueError: a model in training mode or without classes, no images, or labels that do not fit.
-        ImageError: no such folder, or an image that cannot be read.
 
     Example:
         >>> import spit, torch
@@ -65,7 +60,7 @@ def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequenc
         progress(seen)
     if not tokens:
         raise ValueError("expected images to make prototypes from, got none")
-    own = torch.cat(predicted) if labels is None else _checked(labels, seen, classes).to(tokens[0].device)
+    own = torch.cat(predicted) if labels is None else read_classes(labels, seen, predictor.class_names).to(head.device)
     values = fit_centroids(torch.cat(tokens).float(), own, classes, count, orthogonality)
     counts = torch.bincount(own, minlength=classes)
     rows = F.normalize(head.float(), dim=1)[:, None]
@@ -86,11 +81,54 @@ def _batches(images: Source, batch: int) -> Iterator[Any]:
         yield from images
 
 
-def _checked(labels: Sequence[int] | Tensor, images: int, classes: int) -> Tensor:
-    given = torch.as_tensor(labels)
-    if given.is_floating_point() or given.shape != (images,):
-        raise ValueError(f"expected an integer label for each of {images} images, got {given.dtype} of shape "
-                         f"{tuple(given.shape)}")
-    if bool(((given < 0) | (given >= classes)).any()):
-        raise ValueError(f"expected labels from 0 to {classes - 1}, got {int(given.min())} to {int(given.max())}")
-    return given.long()
+def fit_centroids(points: Tensor, labels: Tensor, classes: int, count: int, orthogonality: float) -> Tensor:
+    """``count`` centroids for each class that minimise the mean squared distance of its points plus J(ν).
+
+    ``J(ν) = λ_ν / C Σ_c ‖I − ν_cᵀ ν_c‖²`` (Frobenius) pulls the centroids of a class to unit length and makes them
+    orthogonal. Assigning points to the nearest centroid of their class alternates with gradient descent on both terms.
+    The first centroid is the point nearest to the class's mean; each further one is the point farthest from those
+    before, so nothing is random. A centroid without points is pulled to the class's mean with the weight of one point.
+
+    Shape:
+        points ``(n, D)`` of unit length, so that J is on their scale, to ``(classes, count, D)``; 0 for a class without
+        points.
+    """
+    sizes = torch.bincount(labels, minlength=classes).to(points.dtype)
+    means = _means(points, labels, classes)
+    centroids = _farthest_first(points, labels, means, count)
+    identity = torch.eye(count, dtype=points.dtype, device=points.device)
+    for _ in range(ROUNDS):
+        nearest = torch.cdist(points[:, None], centroids[labels])[:, 0].argmin(1)
+        slots = labels * count + nearest
+        held = torch.bincount(slots, minlength=classes * count).view(classes, count)
+        targets = _means(points, slots, classes * count).view(classes, count, -1)
+        targets = torch.where((held > 0)[..., None], targets, means[:, None])
+        shares = (held.clamp(min=1) / sizes.clamp(min=1)[:, None])[..., None]
+        for _ in range(STEPS):
+            excess = centroids @ centroids.transpose(1, 2) - identity  # νᵀν − I with centroids as rows
+            slope = 2 * shares * (centroids - targets) + 4 * orthogonality * (excess @ centroids)
+            centroids = centroids - RATE * slope
+    return torch.where((sizes > 0)[:, None, None], centroids, torch.zeros_like(centroids))
+
+
+def _farthest_first(points: Tensor, labels: Tensor, means: Tensor, count: int) -> Tensor:
+    """The point nearest to the mean, then repeatedly the point of the class farthest from those chosen."""
+    chosen = means[:, None].repeat(1, count, 1)
+    order = labels.argsort(stable=True)
+    sizes = torch.bincount(labels, minlength=len(means)).tolist()
+    for label, rows in enumerate(order.split(sizes)):
+        if len(rows) == 0:
+            continue
+        own = points[rows]
+        place = (own - means[label]).square().sum(1).argmin()
+        distance = torch.full((len(own),), torch.inf, dtype=points.dtype, device=points.device)
+        for index in range(count):
+            chosen[label, index] = own[place]
+            distance = torch.minimum(distance, (own - own[place]).square().sum(1))
+            place = distance.argmax()
+    return chosen
+
+
+def _means(points: Tensor, slots: Tensor, count: int) -> Tensor:
+    sums = points.new_zeros(count, points.shape[1]).index_add(0, slots, points)
+    return sums / torch.bincount(slots, minlength=count).clamp(min=1).to(points.dtype)[:, None]

@@ -1,5 +1,6 @@
 """LIME: a linear model of a class's probability when regions are removed (Ribeiro et al., 2016)."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -7,7 +8,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from spit.attribution.control import image_generator
 from spit.errors import MissingExtra
 from spit.forward_pass import ForwardPass
 from spit.images import quantize, to_float
@@ -60,6 +60,8 @@ class Lime(Options):
         return [self._explain(seen.model, image, int(label)) for image, label in zip(seen.images, classes, strict=True)]
 
     def _explain(self, model: SpitModel, image: Tensor, label: int) -> Tensor:
+        from captum.attr import LimeBase
+
         labels = slic_regions(image, self.regions).to(image.device)
         pixels = to_float(image[None])
         mean = pixels.mean((2, 3), keepdim=True)
@@ -76,8 +78,13 @@ class Lime(Options):
         def present(mask: Tensor, *_: Any, **__: Any) -> Tensor:
             return torch.where(mask[0, labels].bool(), pixels, mean)
 
+        def sample(*_: Any, **__: Any) -> Iterator[Tensor]:
+            yield from masks.split(1)
+
+        lime = LimeBase(probabilities, Ridge(self.penalty), similarity, sample, perturb_interpretable_space=True,
+                        from_interp_rep_transform=present, to_interp_rep_transform=None)
         batch = self.batch or (256 if image.is_cuda else 32)
-        coefficients = _regress(probabilities, masks, present, pixels, batch, self.penalty)
+        coefficients: Tensor = lime.attribute(pixels, n_samples=len(masks), perturbations_per_eval=batch)
         return coefficients.to(image.device)[labels]
 
     def masks(self, image: Tensor, regions: int) -> Tensor:
@@ -86,6 +93,13 @@ class Lime(Options):
         least, most = self.omitted
         omitted = torch.rand(self.samples, 1, generator=random) * (most - least) + least
         return (torch.rand(self.samples, regions, generator=random) >= omitted).float()
+
+
+def image_generator(image: Tensor, seed: int) -> torch.Generator:
+    """A generator on the CPU that depends on an image's 8-bit pixels and a seed alone."""
+    pixels = quantize(image[None])[0].contiguous().cpu().numpy()
+    digest = hashlib.blake2b(repr((seed, pixels.shape)).encode() + pixels.tobytes(), digest_size=8).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest, "little", signed=True))
 
 
 def check_lime() -> None:
@@ -98,28 +112,11 @@ def check_lime() -> None:
 
 
 def slic_regions(image: Tensor, count: int) -> Tensor:
-    """SLIC's regions of an image's 8-bit pixels, numbered from 0.
-
-    Shape:
-        image ``(C, H, W)`` to ``(H, W)`` int64.
-    """
+    """SLIC's regions of an image's 8-bit pixels, numbered from 0, ``(H, W)`` int64."""
     from skimage.segmentation import slic
 
     pixels = quantize(image[None])[0].permute(1, 2, 0).cpu().numpy()
     return torch.from_numpy(slic(pixels, n_segments=count, start_label=0, channel_axis=-1)).to(torch.int64)
-
-
-def _regress(probabilities: Callable[[Tensor], Tensor], masks: Tensor, present: Callable[..., Tensor],
-             pixels: Tensor, batch: int, penalty: float) -> Tensor:
-    from captum.attr import LimeBase
-
-    def sample(*_: Any, **__: Any) -> Iterator[Tensor]:
-        yield from masks.split(1)
-
-    lime = LimeBase(probabilities, Ridge(penalty), similarity, sample, perturb_interpretable_space=True,
-                    from_interp_rep_transform=present, to_interp_rep_transform=None)
-    coefficients: Tensor = lime.attribute(pixels, n_samples=len(masks), perturbations_per_eval=batch)
-    return coefficients
 
 
 def similarity(original: Any, perturbed: Any, mask: Tensor, width: float = 0.25, **_: Any) -> Tensor:

@@ -1,37 +1,34 @@
 """Methods of attribution by name, and :func:`spit.explain`, which runs any of them."""
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
-from spit.attribution.control import RandomControl
 from spit.attribution.flow import Flow, Rollout
-from spit.attribution.lime import Lime, check_lime
-from spit.attribution.projection import PrototypeProjection
-from spit.attribution.prototypes import find_prototypes
+from spit.attribution.lime import Lime, check_lime, image_generator
+from spit.attribution.prototypes import PrototypeProjection, find_prototypes
 from spit.attribution.relevance import Relevance
-from spit.attribution.targets import Target, read_target
 from spit.errors import MissingExtra, WeightsError
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
 from spit.options import Options, check_choice, documented, option, same
 from spit.predictor import Maps, Prediction, Predictor, Sources
+from spit.tokens import plural
+
+Target = int | str | Sequence[int | str] | Tensor | None
+"""One class for all images, or one for each, by index or name; None for the predicted ones."""
 
 
 class Method(Protocol):
     """A method of attribution."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def of_class(self) -> bool:
-        """Whether another class has another map."""
-        ...
+    name: ClassVar[str]
+    of_class: ClassVar[bool]  # whether another class has another map
 
     def config(self) -> dict[str, Any]:
         """Everything that a map depends on beside model and image, as JSON has it."""
@@ -40,6 +37,37 @@ class Method(Protocol):
     def __call__(self, seen: ForwardPass, classes: Tensor) -> Sequence[Tensor]:
         """One ``(h, w)`` map for each image of a pass; ``classes``, ``(B,)``, are those to explain."""
         ...
+
+
+@documented
+@dataclass(frozen=True)
+class RandomControl(Options):
+    """Uniform random values, one for each of the model's tokens.
+
+    They are drawn by token so that occlusion removes regions like those of other methods; random pixels would destroy
+    every texture. They depend on the image's pixels and the seed alone.
+
+    Shape:
+        one ``(H, W)`` map an image, in [0, 1).
+
+    Example:
+        >>> import spit, torch
+        >>> model = spit.create_model("vit_tiny_16")
+        >>> spit.explain(model, torch.zeros(3, 32, 32), spit.attribution.RandomControl(seed=1)).unique().numel()
+        4
+    """
+
+    name: ClassVar[str] = "random"
+    of_class: ClassVar[bool] = False
+
+    seed: int = option(0, "Seed of the random values")
+
+    config = Options.to_dict
+
+    def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
+        values = [torch.rand(count, generator=image_generator(image, self.seed))
+                  for count, image in zip(seen.partition.counts.tolist(), seen.images, strict=True)]
+        return seen.paint(torch.cat(values).to(seen.logits.device))
 
 
 METHODS: dict[str, type[Any]] = {
@@ -78,7 +106,6 @@ def explain(model: SpitModel | Predictor, images: Sources, method: str | Method 
         ``(B, H, W)`` float32, or one ``(H, W)`` an image if sizes differ.
 
     Raises:
-        TypeError, ValueError: a model in training mode, an unknown method or class, or images that the model refuses.
         MissingExtra: "lime" without captum or scikit-image.
         WeightsError: "prototype" for a model that has no prototypes yet.
 
@@ -114,11 +141,59 @@ def _method(method: str | Method, predictor: Predictor) -> Method:
     return chosen
 
 
-def create_method(name: str, **options: Any) -> Method:
-    """A method by name.
+def read_target(prediction: Prediction, target: Target) -> Tensor:
+    """The class to explain of each image, ``(B,)`` int64."""
+    prediction.predictor.expect_classes()
+    if target is None:
+        return prediction.logits.argmax(1)
+    classes = read_classes(target, len(prediction), prediction.predictor.class_names)
+    return classes.to(prediction.logits.device)
+
+
+def read_classes(given: Target, images: int, names: Sequence[str]) -> Tensor:
+    """One class for all images, or one for each, by index or name, as ``(images,)`` int64.
 
     Raises:
-        ValueError: an unknown name; the message has the nearest known one.
+        TypeError: neither integers nor names.
+        ValueError: more or fewer classes than images, or a class that is not there.
+    """
+    if isinstance(given, str):
+        given = class_index(names, given)
+    elif isinstance(given, Sequence):
+        given = [class_index(names, one) if isinstance(one, str) else one for one in given]
+    wrong = TypeError(f"expected a class as an integer or a name, or one for each image, got {given!r}")
+    try:
+        classes = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise wrong from error
+    if classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool:
+        raise wrong
+    if classes.ndim > 1 or (classes.ndim == 1 and len(classes) != images):
+        raise ValueError(f"expected one class, or one for each of {plural(images, 'image')}, "
+                         f"got shape {tuple(classes.shape)}")
+    if bool(((classes < 0) | (classes >= len(names))).any()):
+        raise ValueError(f"expected classes from 0 to {len(names) - 1}, got {given}")
+    return classes.to(torch.int64).expand(images)
+
+
+def class_index(names: Sequence[str], target: str) -> int:
+    """The index of a class by its name, or by its index as a string; ValueError if none or several have that name."""
+    if target.isdecimal() and int(target) < len(names):
+        return int(target)
+    folded = [name.casefold() for name in names]
+    found = [index for index, name in enumerate(folded) if name == target.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"target {target!r} is the name of classes {' and '.join(map(str, found))}; give the index")
+    near = [name for name in folded if target.casefold() in name.split()][:4] or difflib.get_close_matches(
+        target.casefold(), folded, n=1)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise ValueError(f"expected target as a class from 0 to {len(names) - 1} or its name, got {target!r}{hint}")
+
+
+def create_method(name: str, **options: Any) -> Method:
+    """A method by name.
 
     Example:
         >>> from spit.attribution import create_method

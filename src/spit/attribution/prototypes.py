@@ -1,4 +1,4 @@
-"""Prototypes of classes on disk: safetensors in half precision, with their origin in the header."""
+"""Prototypes of classes on disk, and the method that projects tokens on them (App. D)."""
 
 import hashlib
 import json
@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from spit import registry
 from spit.errors import WeightsError
+from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
 from spit.predictor import Predictor
 from spit.weights import write_whole
@@ -45,11 +47,7 @@ class Prototypes:
     about: Mapping[str, Any]
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write them to a file in half precision, atomically.
-
-        Raises:
-            WeightsError: the name does not end in ``.safetensors``.
-        """
+        """Write them to a ``.safetensors`` file in half precision, atomically."""
         path = Path(path)
         if path.suffix != ".safetensors":
             raise WeightsError(f"expected a file NAME.safetensors for prototypes, got {path}")
@@ -72,12 +70,10 @@ class Prototypes:
                                f"has, got {got[0]} and {got[1]}; make them with spit.attribution.fit_prototypes")
 
 
-def load_prototypes(source: str | PathLike[str]) -> Prototypes:
-    """Read prototypes from a file, or those of a model that comes with spit, by its name.
-
-    Raises:
-        WeightsError: no such file, or not one that spit wrote.
-    """
+def load_prototypes(source: Prototypes | str | PathLike[str]) -> Prototypes:
+    """Read prototypes from a file, or those of a model that comes with spit, by its name."""
+    if isinstance(source, Prototypes):
+        return source
     path = Path(source)
     if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
         folder = registry.checkpoint_folder(str(source))
@@ -101,11 +97,7 @@ def load_prototypes(source: str | PathLike[str]) -> Prototypes:
 
 
 def find_prototypes(model: SpitModel | Predictor, files: Iterable[str | PathLike[str]] = ()) -> Prototypes:
-    """The prototypes of a model's weights, from files or from those that come with spit.
-
-    Raises:
-        WeightsError: none of them, or a damaged file.
-    """
+    """The prototypes of a model's weights, from files or from those that come with spit; WeightsError if none are."""
     predictor = Predictor.of(model)
     for path in (*files, *sorted(registry.CHECKPOINTS.glob(f"*/{FILE}"))):
         found = load_prototypes(path)
@@ -115,3 +107,62 @@ def find_prototypes(model: SpitModel | Predictor, files: Iterable[str | PathLike
     raise WeightsError("no prototypes of this model's weights, neither given nor with spit; make them with "
                        "spit.attribution.fit_prototypes(model, images).save(\"prototypes.safetensors\") and give them "
                        "with --prototypes FILE, in Python with spit.attribution.PrototypeProjection(FILE)")
+
+
+@dataclass(frozen=True)
+class PrototypeProjection:
+    """``Φ(ξ) v`` with v the first right singular vector of ``M − μ(M)``, ``M = [Φ(ξ); ν_c]``.
+
+    Φ(ξ) are the image's tokens after the final norm, and ν_c the prototypes of the class, which J(ν) keeps near unit
+    length. The paper does not say which way v points; here the prototypes lie on its positive side.
+
+    Args:
+        prototypes: of the model, a file with them, or the name of a model of spit (default: those that come with spit
+            for the model's weights).
+
+    Shape:
+        one ``(H, W)`` map an image: for every pixel its token's coordinate.
+
+    Example:
+        >>> import spit, torch
+        >>> from spit.attribution import PrototypeProjection
+        >>> model = spit.create_model("spit_tiny_16", pretrained=True)
+        >>> method = PrototypeProjection("spit_tiny_16")
+        >>> spit.explain(model, torch.rand(1, 3, 64, 64), method, target="tabby").shape
+        torch.Size([1, 64, 64])
+    """
+
+    name: ClassVar[str] = "prototype"
+    of_class: ClassVar[bool] = True
+    prototypes: Prototypes | str | PathLike[str] | None = None
+
+    def config(self) -> dict[str, Any]:
+        """Everything that a map depends on beside model and image."""
+        return {"prototypes": None if self.prototypes is None else load_prototypes(self.prototypes).digest}
+
+    def load(self, model: SpitModel | Predictor) -> Prototypes:
+        """The prototypes for a model; WeightsError if there are none, or those of a model of another shape."""
+        if self.prototypes is None:
+            return find_prototypes(model)
+        found = load_prototypes(self.prototypes)
+        found.check(Predictor.of(model).model)
+        return found
+
+    @torch.no_grad()
+    def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
+        own = self.load(seen.model).values.to(classes.device)[classes]  # (B, K, D)
+        return seen.paint(torch.cat([project(tokens.float(), anchors)
+                                     for tokens, anchors in zip(seen.tokens, own, strict=True)]))
+
+
+def project(tokens: Tensor, prototypes: Tensor) -> Tensor:
+    """Tokens on the first principal component of tokens and prototypes, ``(N,)``, prototypes on its positive side."""
+    rows = torch.cat([tokens, prototypes.to(tokens.dtype)]).double()
+    centred = rows - rows.mean(0)
+    gram = centred.T @ centred if centred.shape[0] > centred.shape[1] else centred @ centred.T
+    vector = torch.linalg.eigh(gram).eigenvectors[:, -1]
+    axis = vector if centred.shape[0] > centred.shape[1] else centred.T @ vector
+    axis = axis / axis.norm().clamp(min=torch.finfo(axis.dtype).tiny)
+    towards = (centred[len(tokens) :] @ axis).sum()
+    values: Tensor = centred[: len(tokens)] @ axis * torch.where(towards < 0, -1.0, 1.0)
+    return values.to(tokens.dtype)

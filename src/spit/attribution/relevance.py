@@ -1,18 +1,19 @@
 """Attention times gradient (Chefer et al., 2021), which depends on the class."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from spit.attribution.heads import class_row
+from spit.attribution.flow import class_row
 from spit.backbone import Heads, Spans, attention_maps
 from spit.forward_pass import ForwardPass
+from spit.options import Options
 
 
 @dataclass(frozen=True)
-class Relevance:
+class Relevance(Options):
     """The class token's row of ``(I + Ā_ℓ) … (I + Ā_1)``, ``Ā = mean_h max(∇A_h ⊙ A_h, 0)``.
 
     The rule for class-token ViTs of Chefer, Gur & Wolf, *Generic attention-model explainability* (2021), with ∇A the
@@ -33,9 +34,7 @@ class Relevance:
     name: ClassVar[str] = "relevance"
     of_class: ClassVar[bool] = True
 
-    def config(self) -> dict[str, Any]:
-        """Everything that a map depends on beside model and image: nothing."""
-        return {}
+    config = Options.to_dict
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         trace = seen.trace(gradients=True)
