@@ -13,8 +13,9 @@ from statistics import median
 import torch
 from provenance import arguments, print_provenance
 
-from spit.bench import Setup, measure_stages, photo_batch
+from spit.bench import Timing, measure_stages, photo_batch
 from spit.bench.photos import sample_photos
+from spit.bench.stages import model_to_time
 from spit.data.folders import image_paths
 from spit.data.photos import Photos
 from spit.data.shards import is_shard
@@ -65,10 +66,9 @@ def trained(model: str, batch: int, images: str, steps: int, workers: int, devic
 def bare(model: str, batch: int, images: str, device: torch.device) -> float:
     """Images per second of forward, backward and optimizer alone."""
     paths = sample_photos() if is_shard(images) else image_paths(images)
-    cuda = device.type == "cuda"
-    setup = Setup(model, SIZE, batch, "bf16" if cuda else "fp32", device, compiled=cuda, peer=False)
     pixels = photo_batch(paths, batch, SIZE, SIZE, SEED).to(device)
-    return next(row.images_per_second for row in measure_stages(setup, pixels) if row.stage == "training")
+    rows = measure_stages(model, model_to_time(model), pixels, Timing(peer=False))
+    return next(row.images_per_second for row in rows if row.stage == "training")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from spit.bench import scaling
-
 Run = Callable[..., Any]
 
 
@@ -33,15 +31,6 @@ def test_check_of_a_folder(spit: Run, photo: Callable[..., Path], tmp_path: Path
     assert result.code == 0
     assert result.json["exact"] is True
     assert {check["images"] for check in result.json["checks"]} == {1}
-
-
-def test_scaling_writes_figures_and_a_picture(spit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(scaling, "SIDES", (16, 256))
-    monkeypatch.setattr(scaling, "BATCHES", (1, 2))
-    result = spit("bench", "--scaling", "-o", tmp_path / "out", "--device", "cpu", "--json")
-    assert result.code == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["scaling.json", "scaling.png"]
 
 
 def test_bad_input_is_one_line(spit: Run, tmp_path: Path) -> None:

@@ -15,13 +15,14 @@ from spit.errors import MissingExtra
 SAMPLES = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg", "motorcycle_left.png")
 
 
-def sample_photos() -> list[Path]:
-    """The photos that come with scikit-image."""
+def sample_photos(names: Sequence[str] = SAMPLES, extra: str = "bench",
+                  purpose: str = "measuring on sample photos (--data takes your own)") -> list[Path]:
+    """Photos that come with scikit-image; if it is missing, the error names the extra and its purpose."""
     try:
         folder = Path(str(files("skimage"))) / "data"
     except ImportError as error:
-        raise MissingExtra("scikit-image", "bench", "measuring on sample photos (--data takes your own)") from error
-    return [folder / name for name in SAMPLES]
+        raise MissingExtra("scikit-image", extra, purpose) from error
+    return [folder / name for name in names]
 
 
 def photo_batch(paths: Sequence[Path], batch: int, height: int, width: int, seed: int = 0) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -10,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit.bench.timing import median_ms, peak_gib
-from spit.evaluation.runner import PRECISIONS
+from spit.evaluation.runner import PRECISIONS, Computing
 from spit.model import SpitModel
+from spit.options import option
 from spit.registry import ARCHITECTURES, SIZES, create_model, load_model
 
 Say = Callable[[str], None]
@@ -19,22 +21,29 @@ DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What to measure; ``model`` is a name, or what :func:`spit.load_model` takes."""
+class Timing(Computing):
+    """What is timed, and how."""
 
-    model: str
-    size: int
-    batch: int
-    precision: str
-    device: torch.device
-    compiled: bool = True
-    training: bool = True
-    peer: bool = True
-    rounds: int = 20
+    compiled: bool | None = option(None, "torch.compile, for timm's model as well (default: on a GPU)", flag="compile")
+    training: bool = option(True, "Time training steps too")
+    peer: bool = option(True, "Time timm's ViT of the same width in the same run, if timm is installed")
+    rounds: int | None = option(None, "Calls that a median is of (default: on a GPU 20, on a CPU 5)", least=1)
 
-    def autocast(self) -> AbstractContextManager[Any]:
+    def on(self, device: torch.device) -> "Timing":
+        """The same with the device's defaults in place of None."""
+        gpu = device.type == "cuda"
+        defaults = {"batch": 256 if gpu else 8, "precision": "bf16" if gpu else "fp32", "compiled": gpu,
+                    "rounds": 20 if gpu else 5}
+        return self.replace(**{name: value for name, value in defaults.items() if getattr(self, name) is None})
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision as torch has it."""
+        return PRECISIONS[self.precision or "fp32"]
+
+    def autocast(self, device: torch.device) -> AbstractContextManager[Any]:
         """The precision, as a context; weights stay float32 in it."""
-        return torch.autocast(self.device.type, PRECISIONS[self.precision], enabled=self.precision != "fp32")
+        return torch.autocast(device.type, self.dtype, enabled=self.dtype != torch.float32)
 
 
 @dataclass(frozen=True)
@@ -45,84 +54,86 @@ class Row:
     model: str
     ms_per_image: float
     images_per_second: float
-    peak_gib: float | None = None
-    tokens: float | None = None
+    peak_gib: float | None
+    tokens: float
 
 
-def measure_stages(setup: Setup, images: Tensor, say: Say = lambda _: None) -> Iterator[Row]:
-    """Tokenizer, features, inference and training, one after another.
-
-    Args:
-        say: called with what is about to be timed.
-
-    Shape:
-        images ``(B, 3, H, W)`` uint8 on the device.
-    """
-    model = create(setup.model).to(setup.device)
-    tokenize, extract = model.tokenizer, model.extractor
-    partition = tokenize(images)
-    tokens = float(partition.counts.float().mean())
-    yield _row(setup, "tokenizer", setup.model, lambda: tokenize(images), tokens, say)
-    yield _row(setup, "features", setup.model, lambda: extract(images, partition), tokens, say)
-    if setup.compiled:
-        model.compile()
-    yield from _network_rows(setup, setup.model, model, images, tokens, say)
-    if setup.peer:
-        yield from _peer_rows(setup, model.config.width, say)
-
-
-def create(source: str) -> SpitModel:
-    """A model to time: by name untrained, which takes as long as a trained one, or loaded."""
+def model_to_time(source: str) -> SpitModel:
+    """A model by name, untrained, which takes as long as a trained one; or loaded, as :func:`spit.load_model` does."""
     if source.partition(".")[0] in ARCHITECTURES:
         return create_model(source, drop_path=DROP_PATH)
     return load_model(source)
 
 
-def _peer_rows(setup: Setup, width: int, say: Say) -> Iterator[Row]:
-    size = next((name for name, (own, _, _) in SIZES.items() if own == width), None)
+def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing = Timing(),  # noqa: B008
+                   say: Say = lambda _: None) -> Iterator[Row]:
+    """Tokenizer, features, inference and training, one after another.
+
+    Args:
+        name: of the model, for the rows.
+        say: called with what is about to be timed.
+
+    Shape:
+        images ``(B, 3, H, W)`` uint8 on the device, where the model is moved too.
+    """
+    device = images.device
+    timing = timing.on(device)
+
+    def row(stage: str, model: str, tokens: float, function: Callable[[], Any]) -> Row:
+        say(f"Timing {stage}, {model}")
+        milliseconds = median_ms(function, device, timing.rounds or 20, warm_up=5)
+        return Row(stage, model, milliseconds / len(images), 1000 * len(images) / milliseconds,
+                   peak_gib(function, device), tokens)
+
+    model = model.to(device)
+    partition = model.tokenizer(images)
+    tokens = float(partition.counts.float().mean())
+    yield row("tokenizer", name, tokens, lambda: model.tokenizer(images))
+    yield row("features", name, tokens, lambda: model.extractor(images, partition))
+    for title, network, pixels, count in chain([(name, model, images, tokens)], _peer(model, images, timing)):
+        if timing.compiled:
+            network.compile()
+        yield row("inference", title, count, _inference(network, pixels, timing))
+        if timing.training:
+            yield row("training", title, count, _training(network, pixels, timing))
+
+
+def _peer(model: SpitModel, images: Tensor, timing: Timing) -> Iterator[tuple[str, nn.Module, Tensor, float]]:
+    """timm's ViT of the same width with its input and count of tokens, if timm is installed and has one."""
+    size = next((name for name, (own, _, _) in SIZES.items() if own == model.config.width), None)
     try:
         import timm
     except ImportError:
         return
-    if size is None:  # timm has no ViT of this width
+    if size is None or not timing.peer:
         return
-    name = f"vit_{size}_patch16_224"
-    peer = timm.create_model(name, img_size=setup.size, init_values=1e-5, drop_path_rate=DROP_PATH)
-    peer = peer.to(setup.device)
-    if setup.compiled:
-        peer.compile()
+    name, side = f"vit_{size}_patch16_224", images.shape[-1]
+    peer = timm.create_model(name, img_size=side, init_values=1e-5, drop_path_rate=DROP_PATH).to(images.device)
     # Its input is what its data loader would give: normalised floats. Their values do not change its speed.
-    images = torch.randn(setup.batch, 3, setup.size, setup.size, device=setup.device)
-    images = images.to(PRECISIONS[setup.precision])
-    yield from _network_rows(setup, f"timm {timm.__version__} {name}", peer, images, (setup.size // 16) ** 2, say)
+    pixels = torch.randn(images.shape, device=images.device).to(timing.dtype)
+    yield f"timm {timm.__version__} {name}", peer, pixels, (side // 16) ** 2
 
 
-def _network_rows(setup: Setup, name: str, network: nn.Module, images: Tensor, tokens: float,
-                  say: Say) -> Iterator[Row]:
+def _inference(network: nn.Module, images: Tensor, timing: Timing) -> Callable[[], None]:
+    network.eval()
+
     def infer() -> None:
-        with torch.inference_mode(), setup.autocast():
+        with torch.inference_mode(), timing.autocast(images.device):
             network(images)
 
-    network.eval()
-    yield _row(setup, "inference", name, infer, tokens, say)
-    if not setup.training:
-        return
+    return infer
+
+
+def _training(network: nn.Module, images: Tensor, timing: Timing) -> Callable[[], None]:
     network.train()
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=setup.device.type == "cuda")
-    classes = torch.randint(0, 1000, (len(images),), device=setup.device)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=images.device.type == "cuda")
+    classes = torch.randint(0, 1000, (len(images),), device=images.device)
 
     def train() -> None:
-        with setup.autocast():
+        with timing.autocast(images.device):
             loss = F.cross_entropy(network(images), classes)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 
-    yield _row(setup, "training", name, train, tokens, say)
-
-
-def _row(setup: Setup, stage: str, name: str, function: Callable[[], Any], tokens: float, say: Say) -> Row:
-    say(f"Timing {stage}, {name}")
-    milliseconds = median_ms(function, setup.device, setup.rounds, warm_up=5)
-    return Row(stage, name, milliseconds / setup.batch, 1000 * setup.batch / milliseconds,
-               peak_gib(function, setup.device), tokens)
+    return train

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
+from rich.text import Text
 
 Item = TypeVar("Item")
 Say = Callable[[str], None]
@@ -30,6 +32,26 @@ def answers() -> Console:
     if not console.is_terminal:
         console.width = 1000  # one line a row in a pipe, however long the paths
     return console
+
+
+def show(text: str, style: str = "") -> None:
+    """Print text on stdout as it is: no markup is read from names in it."""
+    answers().print(Text(text, style=style))
+
+
+def show_place(what: str, path: str | os.PathLike[str]) -> None:
+    """Print where a file is."""
+    show(f"The {what} is {shown(path)}", "bold green")
+
+
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> None:
+    """Print a table; its first columns hold ``words``, the others figures."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if index < words else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    answers().print(table)
 
 
 def tell(message: str) -> None:

@@ -94,10 +94,11 @@ class Models(Options):
                 one.name = source.strip("/").replace("/", "_")
         return found
 
-    def expect_one(self) -> None:
-        """For verbs that take one model: refuse several, before they are loaded."""
+    def expect_one(self) -> str:
+        """The source of the only model; refuses several before they are loaded."""
         if len(listed(self.model)) != 1:
             raise ValueError(f"expected one --model, got {', '.join(self.model)}")
+        return self.model[0]
 
     def load_one(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> Predictor:
         """The predictor of a verb that takes one model."""
@@ -112,9 +113,8 @@ class Models(Options):
             ValueError: a model without a head, or models of different sizes without ``--size``.
         """
         found = self.load(device, tokenizer)
-        for one in found:
-            if head and one.model.config.num_classes == 0:
-                raise ValueError(f"{one.name}: expected a model that knows classes, got one without a head")
+        for one in found if head else ():
+            one.expect_classes()
         own = {one.name: one.model.config.eval_size for one in found if one.model.config.eval_size}
         if self.size is None:
             if len(set(own.values())) > 1:
@@ -225,7 +225,7 @@ def _parameter(item: Any, hint: Any, spec: Spec, panel: str | None) -> inspect.P
     metavar = spec.metavar or ("|".join(spec.choices) or None)
     least = spec.least if spec.least is not None and _base(hint) in (int, float) else None
     kind = _typer_type(hint)
-    names = [flag, f"--no-{flag[2:]}"] if kind is bool and item.default is True else [flag]
+    names = [flag, f"--no-{flag[2:]}"] if _base(hint) is bool and item.default is not False else [flag]
     default = list(item.default) if isinstance(item.default, tuple) else item.default
     text = spec.help if spec.help.endswith(".") else f"{spec.help}."
     shows = default not in (None, False, [])
