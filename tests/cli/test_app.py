@@ -57,6 +57,15 @@ def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsy
                                        "pip install -e '.[cli]' in the project's folder\n")
 
 
+def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--plugin", "no_such_module", "--help"]) == 2
+    assert "a plugin could not be imported: No module named 'no_such_module'" in capsys.readouterr().err
+    monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(ImportError("not a plugin's")))
+    with pytest.raises(ImportError, match="not a plugin's"):
+        main(["tokenize", "a.png"])
+
+
 def raising(error: BaseException) -> Callable[..., Any]:
     def fail(*_: object) -> None:
         raise error

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,7 +7,7 @@ from typing import Any
 import pytest
 
 from spit.cli.console import Say
-from spit.cli.inputs import Input, find_inputs, for_each
+from spit.cli.inputs import Document, Input, answer_each, find_inputs
 from spit.cli.options import Output
 from spit.errors import ImageError
 
@@ -82,16 +83,19 @@ def test_where_no_path_is_there_nothing_starts(tmp_path: Path) -> None:
 def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     touch(tmp_path, "a.png", "b.png", "c.png")
 
-    def work(item: Input, _: Say) -> str:
+    def work(item: Input, _: Say) -> Document:
         if item.path.name == "b.png":
             raise ImageError(f"{item.path}: torn\nin two")
-        return item.path.name
+        return {"image": item.path.name}
 
-    outcome = for_each(find_inputs([tmp_path]), "Working", work)
-    assert outcome.answers == ["a.png", "c.png"]
-    assert outcome.code == 2
-    assert outcome.failures() == [{"image": str(tmp_path / "b.png"), "error": f"{tmp_path / 'b.png'}: torn in two"}]
+    shown: list[Document] = []
+    assert answer_each(find_inputs([tmp_path]), "Working", work, shown.extend, as_json=False) == 2
+    assert shown == [{"image": "a.png"}, {"image": "c.png"}]
+    capsys.readouterr()
+    assert answer_each(find_inputs([tmp_path]), "Working", work, shown.extend, as_json=True, of="all") == 2
     captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"of": "all", "images": shown, "failed": [
+        {"image": str(tmp_path / "b.png"), "error": f"{tmp_path / 'b.png'}: torn in two"}]}
     assert captured.err == f"spit: {tmp_path / 'b.png'}: torn in two\nspit: 1 of 3 images failed\n"
 
 
@@ -99,21 +103,21 @@ def test_errors_of_the_machine_stop_everything(tmp_path: Path) -> None:
     touch(tmp_path, "a.png", "b.png")
     done: list[Path] = []
 
-    def work(item: Input, _: Say) -> None:
+    def work(item: Input, _: Say) -> Document:
         done.append(item.path)
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        for_each(find_inputs([tmp_path]), "Working", work)
+        answer_each(find_inputs([tmp_path]), "Working", work, print, as_json=False)
     assert len(done) == 1
 
 
 def test_the_error_of_a_single_image_is_raised(tmp_path: Path, photo: Callable[..., Path]) -> None:
-    def work(item: Input, _: Say) -> None:
+    def work(item: Input, _: Say) -> Document:
         raise ImageError("torn")
 
     with pytest.raises(ImageError, match="torn"):
-        for_each(find_inputs([photo(tmp_path / "a.png")]), "Working", work)
+        answer_each(find_inputs([photo(tmp_path / "a.png")]), "Working", work, print, as_json=False)
 
 
 def test_what_is_said_is_a_line_after_a_while_without_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str],
@@ -122,10 +126,29 @@ def test_what_is_said_is_a_line_after_a_while_without_a_terminal(tmp_path: Path,
     now = [0.0]
     monkeypatch.setattr("spit.cli.console.time", SimpleNamespace(monotonic=lambda: now[0]))
 
-    def work(item: Input, say: Say) -> None:
+    def work(item: Input, say: Say) -> Document:
         for second in (1, 9, 11, 15, 22):
             now[0] = second
             say(f"{item.path.name}: second {second}")
+        return {}
 
-    for_each(find_inputs([tmp_path]), "Working", work)
+    answer_each(find_inputs([tmp_path]), "Working", work, print, as_json=False)
     assert capsys.readouterr().err == "spit: a.png: second 11\nspit: a.png: second 22\n"
+
+
+def test_files_that_replace_another_images_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "a/cat.jpg", "b/cat.jpg")
+    monkeypatch.chdir(tmp_path)
+    about = tmp_path / "out/cat.segment.json"
+    for image in (Path("a/cat.jpg"), tmp_path / "a/cat.jpg"):
+        [item] = find_inputs([image], tmp_path / "out")
+        item.write("segment.json", {"tokens": 3}, {"mask": ("mask.png", b"1")})
+    assert capsys.readouterr().err == ""
+    [item] = find_inputs([Path("b/cat.jpg")], tmp_path / "out")
+    document = item.write("segment.json", {"tokens": 4}, {"mask": ("mask.png", b"2")})
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"replaced those of {tmp_path / 'a/cat.jpg'}" in line
+    assert json.loads(about.read_text()) == document
+    assert (document["image"], document["tokens"], document["files"]) == ("b/cat.jpg", 4, {"mask": "cat.mask.png"})
+    assert (tmp_path / "out/cat.mask.png").read_bytes() == b"2"

@@ -1,11 +1,10 @@
 import errno
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from spit.cli.outputs import read_about, write_about, write_files
+from spit.cli.outputs import read_about, write_files
 
 
 def test_writes_all_and_replaces(tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
@@ -46,19 +45,6 @@ def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="you gave and would be overwritten"):
         write_files({tmp_path / "sub/../cat.overlay.png": b"x"}, [tmp_path / "cat.overlay.png"])
     assert (tmp_path / "cat.overlay.png").read_text() == "mine"
-
-
-def test_what_takes_the_place_of_another_images_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    about = tmp_path / "out/cat.segment.json"
-    for image in ("a/cat.jpg", str(tmp_path / "a/cat.jpg")):
-        write_about(about, {"image": image}, {tmp_path / "out/cat.mask.png": b"1"}, [])
-    assert capsys.readouterr().err == ""
-    write_about(about, {"image": "b/cat.jpg"}, {tmp_path / "out/cat.mask.png": b"2"}, [])
-    [line] = capsys.readouterr().err.splitlines()
-    assert f"replaced those of {tmp_path / 'a/cat.jpg'}" in line
-    assert json.loads(about.read_text()) == read_about(about) == {"image": "b/cat.jpg"}
 
 
 @pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]"])

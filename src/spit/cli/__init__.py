@@ -21,13 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
               "project's folder", file=sys.stderr)
         return 2
     try:
-        load_plugins(given)
+        try:
+            load_plugins(given)
+        except ImportError as error:
+            print(f"spit: a plugin could not be imported: {error}", file=sys.stderr)
+            return 2
         from spit.cli.app import run
 
         return run(given)
-    except ImportError as error:
-        print(f"spit: a plugin could not be imported: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:  # before typer runs
         print("spit: stopped", file=sys.stderr)
         return STOPPED

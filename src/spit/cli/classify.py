@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from spit.cli.console import Say, answers, print_json, shown
-from spit.cli.inputs import Input, find_inputs, for_each
+from spit.cli.console import Say, show, shown
+from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Reading, Running, TokenizerChoice
 from spit.options import Options, option
 from spit.predictor import Prediction
@@ -29,25 +26,22 @@ def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming:
     go on, and the exit code is 2.
     """
     inputs = find_inputs(images)
-    models.expect_one()
-    [predictor] = models.load_classifiers(running.device, tokenizer)
+    predictor = models.load_one(running.device, tokenizer)
+    predictor.expect_classes()
 
     def work(item: Input, _: Say) -> dict[str, Any]:
         prediction = predictor(reading.load(item.path), crop=True)
         return {"image": str(item.path), "tokens": int(prediction.partition.counts[0]),
                 "top": top_json(prediction, naming.top)}
 
-    outcome = for_each(inputs, "Classifying", work)
-    if running.as_json:
-        described = {"name": predictor.name, "size": predictor.size, "digest": predictor.digest,
-                     "config": predictor.model.config.to_dict()}
-        print_json({"model": described, "images": outcome.answers, "failed": outcome.failures()})
-    else:
-        console = answers()
-        for document in outcome.answers:
-            console.print(Text(f"{shown(document['image'])} ({document['tokens']} tokens)", style="bold"))
-            console.print(top_table(document["top"]))
-    return outcome.code
+    def show_all(documents: list[dict[str, Any]]) -> None:
+        for document in documents:
+            show(f"{shown(document['image'])} ({document['tokens']} tokens)", "bold")
+            show_top(document["top"])
+
+    return answer_each(inputs, "Classifying", work, show_all, running.as_json, model={
+        "name": predictor.name, "size": predictor.size, "digest": predictor.digest,
+        "config": predictor.model.config.to_dict()})
 
 
 def top_json(prediction: Prediction, count: int) -> list[dict[str, Any]]:
@@ -56,10 +50,7 @@ def top_json(prediction: Prediction, count: int) -> list[dict[str, Any]]:
         prediction.top_classes(count)[0].tolist(), prediction.top(count)[0], strict=True)]
 
 
-def top_table(top: list[dict[str, Any]]) -> Table:
-    """Probabilities and classes, one row each."""
-    table = Table(box=None, show_header=False, pad_edge=True)
-    table.add_column(justify="right")
+def show_top(top: list[dict[str, Any]]) -> None:
+    """Print probabilities and classes, a line each."""
     for item in top:
-        table.add_row(f"{item['probability']:.1%}", Text(item["name"]))
-    return table
+        show(f"{item['probability']:7.1%} {item['name']}")

@@ -1,13 +1,10 @@
 """``spit correspond``: which parts of images are alike, as a grid of pseudo-colours (App. F)."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from rich.text import Text
 from torch import Tensor
 
-from spit.cli.console import answers, print_json, shown, waiting
+from spit.cli.console import print_json, show_place, waiting
 from spit.cli.inputs import find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.outputs import write_files
@@ -47,18 +44,18 @@ def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: 
         made = scenes(predictor(pixels, crop=False, size=models.size), cut)
         temperature = mixing.softmax_temperature
         shares = [[colored_share(source, one, temperature) for one in made] for source in made]
-        write_files({target: _draw(paths, pixels, all_pairs(made, temperature), shares)}, paths)
+        picture = _draw([path.stem for path in paths], pixels, all_pairs(made, temperature), shares)
+        write_files({target: picture}, paths)
     if running.as_json:
         print_json({"picture": str(target), "images": [str(path) for path in paths], "temperature": temperature,
                     "colored": [[round(share, 6) for share in row] for row in shares]})
     else:
-        answers().print(Text(f"The picture is {shown(target)}", style="bold green"))
+        show_place("picture", target)
     return 0
 
 
-def _draw(paths: list[Path], images: list[Tensor], grid: list[list[Any]], shares: list[list[float]]) -> bytes:
+def _draw(names: list[str], images: list[Tensor], grid: list[list[Tensor]], shares: list[list[float]]) -> bytes:
     """The images at the top, and below them, a row for each source, their colours; its own are on the diagonal."""
-    names = [path.stem for path in paths]
     rows = [[Tile(level(as_picture(image)), name) for image, name in zip(images, names, strict=True)]]
     for source, colors in enumerate(grid):
         details = [f"from {names[source]}, {share:.0%} coloured" for share in shares[source]]

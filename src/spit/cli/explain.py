@@ -2,23 +2,18 @@
 
 import io
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.text import Text
 from torch import Tensor
 
-from spit import __version__
 from spit.attribution import Lime, Method, MethodOptions
 from spit.attribution.drawing import occlusion_rows, panel_row
-from spit.attribution.targets import class_index
-from spit.cli.classify import Naming, top_json, top_table
-from spit.cli.console import Say, answers, print_json, shown
-from spit.cli.inputs import Input, find_inputs, for_each
+from spit.attribution.methods import class_index
+from spit.cli.classify import Naming, show_top, top_json
+from spit.cli.console import Say, show, show_place, shown
+from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
-from spit.cli.outputs import write_about
-from spit.data.crops import central_square
 from spit.drawing import Tile, draw_panel, encode_png
 from spit.options import Options, option
 from spit.predictor import Prediction, Predictor
@@ -40,16 +35,16 @@ class Explained:
     predictor: Predictor
     methods: list[Method]
     target: int | None
-    left_out: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str]
 
 
 @dataclass
 class Pages:
-    """What becomes of one image: rows of two pictures, maps, and a document for each model."""
+    """What becomes of one image: rows of two pictures, files of maps by kind, and a document for each model."""
 
     panel: list[list[Tile]] = field(default_factory=list)
     strips: list[list[Tile]] = field(default_factory=list)
-    maps: dict[str, bytes] = field(default_factory=dict)
+    maps: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     documents: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -63,67 +58,52 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     --method: flow, prototype (if the model has prototypes) and lime (if captum is installed; 256 passes, by far the
     slowest). An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
-    folder = output.output
-    inputs = find_inputs(images, folder)
-    given = [item.path for item in inputs]
+    inputs = find_inputs(images, output.output)
     explained = []
     for predictor in models.load_classifiers(running.device, tokenizer):
         left_out: dict[str, str] = {}
         target = None if asking.target is None else class_index(predictor.class_names, asking.target)
         explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out))
-
-    def work(item: Input, say: Say) -> dict[str, Any]:
-        contents, document = _describe(item, reading.load(item.path), explained, naming.top, say)
-        write_about(folder / f"{item.stem}.explain.json", document,
-                    {folder / name: data for name, data in contents.items()}, given)
-        return document
-
-    outcome = for_each(inputs, "Explaining", work)
-    if running.as_json:
-        print_json({"output": str(folder), "images": outcome.answers, "failed": outcome.failures()})
-    else:
-        for document in outcome.answers:
-            _show(document, folder)
-        for own in explained:
-            for name, reason in own.left_out.items():
-                answers().print(Text(f"{own.predictor.name}: {name} is left out; {reason}"))
-    return outcome.code
-
-
-def _describe(item: Input, image: Tensor, explained: list[Explained], top: int,
-              say: Say) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Every picture and map to write about one image, by its path below the output folder, and its document."""
-    size = explained[0].predictor.size
-    pages = Pages()
-    for own in explained:
-        doing = shown(item.path.name) + (f", {own.predictor.name}" if len(explained) > 1 else "")
-        say(f"{doing}: tokens (the first run compiles)")
-        prediction = own.predictor(central_square(image, size, own.predictor.model.config.eval_crop))
-        _explain(pages, own, prediction, item, top, len(explained) > 1, doing, say)
-    files = {"panel": f"{item.stem}.explain.png", "occlusion": f"{item.stem}.occlusion.png"}
+    several = len(explained) > 1
     note = (f"Pixels in the order of {explained[0].methods[0].name}. Removed pixels get the mean colour; below, the "
             "probability before and after")
-    contents = {**pages.maps, files["panel"]: encode_png(draw_panel(pages.panel, item.path.name)),
-                files["occlusion"]: encode_png(draw_panel(pages.strips, item.path.name, note))}
-    return contents, {"image": str(item.path), "size": size, "models": pages.documents, "files": files,
-                      "spit": __version__}
+
+    def work(item: Input, say: Say) -> dict[str, Any]:
+        image, pages = reading.load(item.path), Pages()
+        for own in explained:
+            _explain(pages, own, item, image, naming.top, several, say)
+        return item.write("explain.json", {"size": explained[0].predictor.size, "models": pages.documents}, {
+            "panel": ("explain.png", encode_png(draw_panel(pages.panel, item.path.name))),
+            "occlusion": ("occlusion.png", encode_png(draw_panel(pages.strips, item.path.name, note))), **pages.maps})
+
+    def show_all(documents: list[dict[str, Any]]) -> None:
+        for document in documents:
+            for part in document["models"]:
+                about = f"{shown(document['image'])}, {part['model']} ({part['tokens']} tokens)"
+                show(f"{about}: {_subject(part)}", "bold")
+                show_top(part["top"])
+            show_place("panel", output.output / document["files"]["panel"])
+        for own in explained:
+            for name, reason in own.left_out.items():
+                show(f"{own.predictor.name}: {name} is left out; {reason}")
+
+    return answer_each(inputs, "Explaining", work, show_all, running.as_json, output=str(output.output))
 
 
-def _explain(pages: Pages, own: Explained, prediction: Prediction, item: Input, top: int, several: bool, doing: str,
-             say: Say) -> None:
+def _explain(pages: Pages, own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> None:
     """Add what one model says about an image to its pages."""
     predictor = own.predictor
+
+    def doing(step: str) -> None:
+        say(f"{shown(item.path.name)}{f', {predictor.name}' if several else ''}: {step}")
+
+    doing("tokens (the first run compiles)")
+    prediction = predictor(image, crop=True)
     names, chances = predictor.class_names, prediction.probabilities[0]
     seen = int(chances.argmax())
     target = seen if own.target is None else own.target
-    maps = {}
-    for method in own.methods:
-        say(f"{doing}: {method.name}")
-        if isinstance(method, Lime):
-            of = f"of {method.samples} masks"
-            method = replace(method, progress=lambda masks, of=of: say(f"{doing}: lime, {masks} {of}"))
-        maps[method.name] = prediction.explain(method, target)[0]
-    say(f"{doing}: occlusions and pictures")
+    maps = {method.name: _map(prediction, method, target, doing) for method in own.methods}
+    doing("occlusions and pictures")
     of_class = [method.name for method in own.methods if method.of_class]
     named = target if of_class else seen
     also = "" if named == seen else f"; seen as {names[seen]}, {float(chances[seen]):.1%}"
@@ -132,28 +112,28 @@ def _explain(pages: Pages, own: Explained, prediction: Prediction, item: Input, 
     before = f"{predictor.name}, {names[target]}" if several else names[target]
     pages.strips += occlusion_rows(prediction, next(iter(maps.values())), target,
                                    f"{before} {float(chances[target]):.1%}")
-    files = {name: f"{item.stem}.{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
-    pages.maps |= {files[name]: _npy(values) for name, values in maps.items()}
+    files = {name: f"{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
+    pages.maps |= {files[name]: (files[name], _npy(values)) for name, values in maps.items()}
     pages.documents.append({
         "model": predictor.name, "tokenizer": predictor.model.config.tokenizer,
         "tokens": int(prediction.partition.counts[0]), "top": top_json(prediction, top),
         "target": {"index": target, "name": names[target], "probability": float(chances[target])},
-        "of_class": of_class, "maps": files, "left_out": own.left_out})
+        "of_class": of_class, "maps": {name: item.name(file) for name, file in files.items()},
+        "left_out": own.left_out})
+
+
+def _map(prediction: Prediction, method: Method, target: int, say: Say) -> Tensor:
+    say(method.name)
+    if isinstance(method, Lime):
+        samples = method.samples
+        method = replace(method, progress=lambda masks: say(f"lime, {masks} of {samples} masks"))
+    return prediction.explain(method, target)[0]
 
 
 def _npy(values: Tensor) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, values.cpu().numpy(), allow_pickle=False)
     return buffer.getvalue()
-
-
-def _show(document: dict[str, Any], output: Path) -> None:
-    console = answers()
-    for part in document["models"]:
-        about = f"{shown(document['image'])}, {part['model']} ({part['tokens']} tokens)"
-        console.print(Text(f"{about}: {_subject(part)}", style="bold"))
-        console.print(top_table(part["top"]))
-    console.print(Text(f"The panel is {shown(output / document['files']['panel'])}", style="bold green"))
 
 
 def _subject(part: dict[str, Any]) -> str:

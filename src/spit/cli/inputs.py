@@ -1,41 +1,55 @@
 """The images that a user names, each with a unique name for its outputs."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from spit.cli.console import Say, shown, tell, track
-from spit.cli.outputs import written
+from spit import __version__
+from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
+from spit.cli.outputs import read_about, write_files, written
 from spit.data.folders import image_paths
 from spit.errors import ImageError, SpitError
 
-Answer = TypeVar("Answer")
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Input:
-    """An image file, and the path below the output folder, without a suffix, that its outputs share."""
+    """An image file, and the path below the output folder, without a suffix, that its outputs share.
+
+    Attributes:
+        given: every image of the run; outputs never overwrite them.
+    """
 
     path: Path
     stem: PurePath
+    folder: Path
+    given: list[Path]
 
+    def name(self, suffix: str) -> str:
+        """The path of an output below the folder."""
+        return f"{self.stem}.{suffix}"
 
-@dataclass(frozen=True)
-class Outcome(Generic[Answer]):
-    """The results of a run over images, in order; the failures by path and reason."""
+    def write(self, about: str, document: Document, contents: dict[str, tuple[str, bytes]]) -> Document:
+        """Write the files about the image, and a document as JSON, whose suffix is ``about``; return the document.
 
-    answers: list[Answer]
-    failed: list[tuple[Path, str]]
+        If they replace another image's files of the same name, a line on stderr says so.
 
-    @property
-    def code(self) -> int:
-        return 2 if self.failed else 0
-
-    def failures(self) -> list[dict[str, Any]]:
-        """The failures as JSON has them."""
-        return [{"image": str(path), "error": reason} for path, reason in self.failed]
+        Args:
+            contents: the suffix and the bytes of each file, by its kind.
+        """
+        files = {kind: self.name(suffix) for kind, (suffix, _) in contents.items()}
+        document = {"image": str(self.path), **document, "files": files, "spit": __version__}
+        file = self.folder / self.name(about)
+        earlier = read_about(file).get("image")
+        write_files({**{self.folder / files[kind]: data for kind, (_, data) in contents.items()},
+                     file: (json.dumps(document, indent=2) + "\n").encode()}, self.given)
+        if isinstance(earlier, str) and Path(earlier).resolve() != self.path.resolve():
+            tell(f"{shown(file)} and its files replaced those of {shown(earlier)}; another --output keeps both")
+        return document
 
 
 def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input]:
@@ -43,7 +57,7 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
     A folder keeps its structure, below its own name if several paths are given. Two images whose outputs would share a
     name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``). A missing path beside an existing one counts
-    as a file: :func:`for_each` reports that it cannot be read.
+    as a file: :func:`answer_each` reports that it cannot be read.
 
     Args:
         output: images that an earlier run wrote below it are left out.
@@ -59,8 +73,8 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
         for file, name in _walk(path, output, alone=len(paths) == 1):
             found.setdefault(file, name)
     stems = Counter(_key(name.with_suffix("")) for name in found.values())
-    inputs = [Input(file, name.with_suffix("") if stems[_key(name.with_suffix(""))] == 1 else name)
-              for file, name in found.items()]
+    inputs = [Input(file, name.with_suffix("") if stems[_key(name.with_suffix(""))] == 1 else name, output or Path(),
+                    list(found)) for file, name in found.items()]
     taken: dict[str, Path] = {}
     for item in inputs:
         other = taken.setdefault(_key(item.stem), item.path)
@@ -70,28 +84,46 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     return inputs
 
 
-def for_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Answer]) -> Outcome[Answer]:
-    """Work on every image behind a progress bar. One that fails is reported, and the others go on.
+def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Document],
+                show_all: Callable[[list[Document]], None], as_json: bool, **about: Any) -> int:
+    """Work on every image behind a progress bar, print the answers, and return the exit code.
 
-    A single image raises its error. A full disk and the like end the run.
+    An image that fails is reported, and the others go on. A single image raises its error. A full disk and the like
+    end the run.
 
     Args:
         work: takes an image, and a function that shows what is being done.
+        show_all: prints the answers if there are any.
+        about: what JSON has beside images and failures.
     """
-    outcome: Outcome[Answer] = Outcome([], [])
+    answers: list[Document] = []
+    failed: list[Document] = []
     with track(inputs, description) as (items, say):
         for item in items:
             try:
-                outcome.answers.append(work(item, say))
+                answers.append(work(item, say))
             except (SpitError, ValueError) as error:
                 if len(inputs) == 1:
                     raise
                 reason = " ".join(str(error).split())
-                outcome.failed.append((item.path, reason))
+                failed.append({"image": str(item.path), "error": reason})
                 tell(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
-    if outcome.failed:
-        tell(f"{len(outcome.failed)} of {len(inputs)} images failed")
-    return outcome
+    if failed:
+        tell(f"{len(failed)} of {len(inputs)} images failed")
+    if as_json:
+        print_json({**about, "images": answers, "failed": failed})
+    elif answers:
+        show_all(answers)
+    return 2 if failed else 0
+
+
+def show_files(documents: list[Document], folder: Path, headings: Sequence[str],
+               cells: Callable[[Document], Sequence[str]]) -> None:
+    """Print a row for each image, with its size and further cells, and where the files are."""
+    show_table(["image", "width", "height", *headings], [
+        [shown(document["image"]), f"{document['width']:,}", f"{document['height']:,}", *cells(document)]
+        for document in documents])
+    show(f"{len(documents[0]['files']) + 1} files for each image are in {shown(folder)}")
 
 
 def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, PurePath]]:

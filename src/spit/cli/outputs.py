@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spit.cli.console import shown, tell
+from spit.cli.console import shown
 
 
 def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
@@ -42,18 +42,6 @@ def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -
         for temporary in temporaries.values():
             with suppress(OSError):
                 temporary.unlink()
-
-
-def write_about(file: Path, document: Mapping[str, Any], contents: Mapping[Path, bytes],
-                inputs: Collection[Path]) -> None:
-    """Write the files about the image ``document["image"]``, and the document as JSON.
-
-    If they replace another image's files of the same name, a line on stderr says so.
-    """
-    earlier = read_about(file).get("image")
-    write_files({**contents, file: (json.dumps(document, indent=2) + "\n").encode()}, inputs)
-    if isinstance(earlier, str) and Path(earlier).resolve() != Path(document["image"]).resolve():
-        tell(f"{shown(file)} and its files replaced those of {shown(earlier)}; another --output keeps both")
 
 
 def written(folder: Path) -> set[Path]:

@@ -1,23 +1,17 @@
 """``spit tokenize``: images to regions, as pictures, label maps and counts."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from PIL.Image import Image as Picture
-from rich.table import Table
-from rich.text import Text
 from torch import Tensor
 
-from spit import __version__
-from spit.cli.console import Say, answers, print_json, shown
-from spit.cli.inputs import Input, find_inputs, for_each
+from spit.cli.console import Say
+from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Output, Reading, Running, TokenizerChoice
-from spit.cli.outputs import write_about
 from spit.drawing import Tile, draw_mean_colors, draw_overlay, draw_panel, encode_labels, encode_png
 from spit.drawing.labels import LabelFormat
 from spit.options import Options, option
-from spit.partition import Hierarchy, Partition
+from spit.partition import Hierarchy
 from spit.parts import TOKENIZERS
 from spit.tokenizers import SuperpixelTokenizer
 
@@ -40,66 +34,38 @@ def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, read
     pixel) and cat.json (sizes, options, counts). Folders keep their structure. Files of an earlier run are replaced;
     your images never are. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
-    chosen, folder, place = tokenizer.build(), output.output, running.place
-    name = TOKENIZERS.name_of(chosen)
+    chosen, place = tokenizer.build(), running.place
     if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):
         raise ValueError("--levels-strip shows the levels of superpixels; leave --tokenizer out")
-    inputs = find_inputs(images, folder)
-    given = [item.path for item in inputs]
 
     def work(item: Input, _: Say) -> dict[str, Any]:
         image = reading.load(item.path).to(place)
         hierarchy = chosen.hierarchy(image) if isinstance(chosen, SuperpixelTokenizer) else None
         partition = chosen(image) if hierarchy is None else hierarchy[-1]
-        label_data, encoding = encode_labels(partition.blocks[0][0], files.labels)
-        contents = {
-            "overlay": (f"{item.stem}.overlay.png", encode_png(draw_overlay(image, partition))),
-            "mean": (f"{item.stem}.mean.png", encode_png(draw_mean_colors(image, partition))),
-            "labels": (f"{item.stem}.labels.{files.labels}", label_data),
-        }
-        if files.levels_strip and hierarchy is not None and isinstance(chosen, SuperpixelTokenizer):
-            contents["levels"] = (f"{item.stem}.levels.png", encode_png(_strip(image, hierarchy, chosen.levels)))
-        document = {
-            "image": str(item.path), "width": image.shape[2], "height": image.shape[1], "tokenizer": name,
-            "options": chosen.config(), **_counts(partition, hierarchy), "labels_encoding": encoding,
-            "files": {kind: file for kind, (file, _) in contents.items()}, "spit": __version__,
-        }
-        write_about(folder / f"{item.stem}.json", document,
-                    {folder / file: data for file, data in contents.values()}, given)
-        return document
+        labels, encoding = encode_labels(partition.blocks[0][0], files.labels)
+        contents = {"overlay": ("overlay.png", encode_png(draw_overlay(image, partition))),
+                    "mean": ("mean.png", encode_png(draw_mean_colors(image, partition))),
+                    "labels": (f"labels.{files.labels}", labels)}
+        if files.levels_strip and hierarchy is not None:
+            contents["levels"] = ("levels.png", _draw_levels(image, hierarchy, chosen.config()["levels"]))
+        sizes = partition.sizes()
+        return item.write("json", {
+            "width": image.shape[2], "height": image.shape[1], "tokenizer": TOKENIZERS.name_of(chosen),
+            "options": chosen.config(), "regions": int(partition.counts[0]),
+            "regions_per_level": None if hierarchy is None else hierarchy.counts[1:, 0].tolist(),
+            "region_size": {"min": int(sizes.min()), "mean": float(sizes.double().mean()), "max": int(sizes.max())},
+            "labels_encoding": encoding}, contents)
 
-    outcome = for_each(inputs, "Tokenizing", work)
-    if running.as_json:
-        print_json({"output": str(folder), "images": outcome.answers, "failed": outcome.failures()})
-    elif outcome.answers:
-        _show(outcome.answers, folder)
-    return outcome.code
+    def show_all(documents: list[dict[str, Any]]) -> None:
+        show_files(documents, output.output, ("regions", "mean pixels"), lambda document: (
+            f"{document['regions']:,}", f"{document['region_size']['mean']:,.0f}"))
+
+    return answer_each(find_inputs(images, output.output), "Tokenizing", work, show_all, running.as_json,
+                       output=str(output.output))
 
 
-def _counts(partition: Partition, hierarchy: Hierarchy | None) -> dict[str, Any]:
-    sizes = partition.sizes()
-    return {
-        "regions": int(partition.counts[0]),
-        "regions_per_level": None if hierarchy is None else hierarchy.counts[1:, 0].tolist(),
-        "region_size": {"min": int(sizes.min()), "mean": float(sizes.double().mean()), "max": int(sizes.max())},
-    }
-
-
-def _strip(image: Tensor, hierarchy: Hierarchy, levels: int) -> Picture:
+def _draw_levels(image: Tensor, hierarchy: Hierarchy, levels: int) -> bytes:
     """Every level in mean colours; a merged or bounded one comes after the last."""
     tiles = [Tile(draw_mean_colors(image, hierarchy[level]), f"Level {level}" if level <= levels else "Merged",
                   f"{int(hierarchy.counts[level, 0]):,} regions") for level in range(1, len(hierarchy))]
-    return draw_panel([tiles])
-
-
-def _show(documents: list[dict[str, Any]], output: Path) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("image", overflow="fold")
-    for column in ("width", "height", "regions", "mean pixels"):
-        table.add_column(column, justify="right")
-    for document in documents:
-        numbers = (document["width"], document["height"], document["regions"], document["region_size"]["mean"])
-        table.add_row(Text(shown(document["image"])), *(f"{number:,.0f}" for number in numbers))
-    console = answers()
-    console.print(table)
-    console.print(Text(f"{len(documents[0]['files']) + 1} files for each image are in {shown(output)}"))
+    return encode_png(draw_panel([tiles]))
