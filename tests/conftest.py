@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -78,6 +79,15 @@ def texture() -> Callable[[int, tuple[int, ...], int, int], Tensor]:
         return torch.from_numpy(np.array(kinds[seed % len(kinds)]()))
 
     return draw
+
+
+@pytest.fixture
+def restored_parts() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    from spit.parts import BACKBONES, FEATURES, TOKENIZERS
+
+    with patch.dict(TOKENIZERS), patch.dict(FEATURES), patch.dict(BACKBONES):
+        yield
 
 
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])

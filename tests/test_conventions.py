@@ -37,7 +37,7 @@ def model():
 
 @pytest.fixture
 def plain(monkeypatch):
-    monkeypatch.setattr(BACKBONES, "_classes", {**BACKBONES, "plain": Plain})
+    monkeypatch.setitem(BACKBONES, "plain", Plain)
     return SpitModel(CONFIG.replace(backbone="plain"))
 
 

@@ -13,8 +13,9 @@ from spit.config import ModelConfig
 from spit.images import to_float
 from spit.model import SpitModel
 from spit.options import option
-from spit.parts import BACKBONES, FEATURES, TOKENIZERS, register_backbone, register_features, register_tokenizer
+from spit.parts import TOKENIZERS, register_backbone, register_features, register_tokenizer
 
+pytestmark = pytest.mark.usefixtures("restored_parts")
 SMALL = ModelConfig(tokenizer="patch", tokenizer_options={"size": 8}, resolution=2, position_bins=2, gradients=False,
                     width=8, depth=2, heads=2, layer_scale=None, num_classes=2)
 IMAGES = torch.randint(0, 256, (2, 3, 16, 24), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -61,13 +62,6 @@ class Mixer(torch.nn.Module):
             mean = torch.stack([rows.mean(0) for rows in tokens.replace(values)])
             values = values + layer(values + mean[tokens.image_of])
         return tokens.replace(values)
-
-
-@pytest.fixture(autouse=True)
-def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is gone after it."""
-    for parts in (TOKENIZERS, FEATURES, BACKBONES):
-        monkeypatch.setattr(parts, "_classes", dict(parts._classes))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import spit
 from interop.test_timm import vit
-from spit import parts, predictor, weights
+from spit import predictor, weights
 from spit.attribution import PrototypeProjection, fit_prototypes
 from spit.data.crops import central_square
 from spit.errors import ImageError
@@ -392,8 +392,8 @@ class Mixer(nn.Module):
         return tokens.replace(tokens.values + self.layer(tokens.values))
 
 
-def test_a_backbone_without_attention(images: list[Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts.BACKBONES, "_classes", dict(parts.BACKBONES._classes))
+@pytest.mark.usefixtures("restored_parts")
+def test_a_backbone_without_attention(images: list[Tensor]) -> None:
     spit.register_backbone("quiet_mixer", Mixer)
     model = small(backbone="quiet_mixer")
     prediction = Predictor(model)(images)

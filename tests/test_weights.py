@@ -232,10 +232,8 @@ class Scaled(torch.nn.Module):
 
 
 @pytest.fixture
-def own_parts(monkeypatch):
+def own_parts(restored_parts):
     """A tokenizer, features and a backbone, registered for one test."""
-    for parts in (TOKENIZERS, FEATURES, BACKBONES):
-        monkeypatch.setattr(parts, "_classes", dict(parts._classes))
     register_tokenizer("halves", Halves)
     register_features("means", Means)
     register_backbone("scaled", Scaled)
@@ -260,7 +258,7 @@ def test_a_part_that_is_not_registered_is_refused_with_what_to_do(tmp_path, own_
     save(tiny(**own_parts), tmp_path)
     known = [name for name in parts if name in ("halves", "means", "scaled")]
     for name in known:
-        del parts._classes[name]
+        del parts[name]
     with pytest.raises(WeightsError, match=message) as caught:
         load(tmp_path)
     assert "\n" not in str(caught.value)

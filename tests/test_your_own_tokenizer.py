@@ -12,8 +12,6 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from spit.parts import BACKBONES, FEATURES, TOKENIZERS
-
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs" / "your-own-tokenizer.md").read_text()
 MODULE, *BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
@@ -21,12 +19,10 @@ COMMANDS = re.findall(r"^spit .*", "\n".join(re.findall(r"```sh\n(.*?)```", GUID
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored_parts: None) -> Path:
     """The module, a photo and photos of two classes; what the guide registers is gone after the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    for parts in (TOKENIZERS, FEATURES, BACKBONES):
-        monkeypatch.setattr(parts, "_classes", dict(parts._classes))
     monkeypatch.delitem(sys.modules, "my_tokenizers", raising=False)
     importlib.invalidate_caches()
     Path("my_tokenizers.py").write_text(MODULE)

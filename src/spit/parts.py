@@ -6,8 +6,7 @@ saved models and the commands know them by name. docs/your-own-tokenizer.md is t
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from spit.tokens import Tokens, plural
 IMPORT_FIRST = "import the module that registers it first, or on the command line give spit --plugin MODULE"
 
 
-class Parts(Mapping[str, type[Any]]):
+class Parts(dict[str, type[Any]]):
     """Classes of one kind by name.
 
     Args:
@@ -29,27 +28,22 @@ class Parts(Mapping[str, type[Any]]):
     """
 
     def __init__(self, kind: str, check: Callable[[type[Any]], None]) -> None:
+        super().__init__()
         self.kind = kind
         self._check = check
-        self._classes: dict[str, type[Any]] = {}
 
     def register(self, name: str, cls: type[Any]) -> type[Any]:
-        """Add a class under a name, and return it. A module may be imported twice: its classes replace themselves.
-
-        Raises:
-            TypeError: no class, or one that lacks what such a part must have.
-            ValueError: the name is no identifier or is taken.
-        """
+        """Add a class under a name, and return it. A module may be imported twice: its classes replace themselves."""
         if not isinstance(cls, type):
             raise TypeError(f"expected a class to register as {self.kind} {name!r}, got {cls!r}")
         self._check(cls)
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"expected a name of letters, digits and underscores for a {self.kind}, got {name!r}")
-        known = self._classes.get(name)
+        known = self.get(name)
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"{self.kind} {name!r} is {known.__module__}.{known.__qualname__} already; "
                              "register yours under another name")
-        self._classes[name] = cls
+        self[name] = cls
         return cls
 
     def create(self, name: str, options: Mapping[str, Any], shared: Mapping[str, Any] | None = None) -> Any:
@@ -58,34 +52,15 @@ class Parts(Mapping[str, type[Any]]):
         Args:
             options: of its constructor.
             shared: options of the whole model; the constructor gets those that it names.
-
-        Raises:
-            ValueError: an unknown name or option; the nearest known one is named.
         """
         check_choice(self.kind, name, self, hint=f"if it is your own, {IMPORT_FIRST}")
-        known = option_names_of(self[name])
+        known = inspect.signature(self[name]).parameters
         refuse_unknown(options, known, f"option of {self.kind} {name!r}:")
         return self[name](**{key: value for key, value in (shared or {}).items() if key in known} | dict(options))
 
     def name_of(self, part: object) -> str | None:
         """The name that an object's class is registered under; None if it is not."""
-        return next((name for name, cls in self._classes.items() if type(part) is cls), None)
-
-    def __getitem__(self, name: str) -> type[Any]:
-        return self._classes[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._classes)
-
-    def __len__(self) -> int:
-        return len(self._classes)
-
-
-def option_names_of(cls: type[Any]) -> list[str]:
-    """The options that a part's class takes: its fields, or the parameters of its constructor."""
-    if is_dataclass(cls):
-        return [item.name for item in fields(cls) if item.init]
-    return list(inspect.signature(cls).parameters)
+        return next((name for name, cls in self.items() if type(part) is cls), None)
 
 
 def check_partition(partition: object, blocks: Sequence[Tensor], hint: str) -> None:
@@ -126,24 +101,25 @@ def _check_tokenizer(cls: type[Any]) -> None:
 
 
 def _check_features(cls: type[Any]) -> None:
-    if not _takes(cls, 2):
+    if not _takes_two(cls):
         raise TypeError(f"expected a class with __call__(self, images, partition), which returns Tokens, and a width, "
                         f"the number of features of a token; got {cls.__name__}")
 
 
 def _check_backbone(cls: type[Any]) -> None:
-    if not issubclass(cls, nn.Module) or not _takes(cls, 2) or not {"width", "options"} & set(option_names_of(cls)):
+    options = inspect.signature(cls).parameters
+    if not issubclass(cls, nn.Module) or not _takes_two(cls) or not ("width" in options or "options" in options):
         raise TypeError(f"expected a torch.nn.Module whose constructor takes width, with forward(self, tokens, "
                         f"recorder=None), which returns Tokens of that width; got {cls.__name__}")
 
 
-def _takes(cls: type[Any], count: int) -> bool:
-    """Whether objects of a class can be called with that many arguments."""
+def _takes_two(cls: type[Any]) -> bool:
+    """Whether objects of a class can be called with two arguments."""
     call = getattr(cls, "forward" if issubclass(cls, nn.Module) else "__call__", None)
     if call is None or "__call__" not in dir(cls):
         return False
     try:
-        inspect.signature(call).bind(*[None] * (count + 1))
+        inspect.signature(call).bind(None, None, None)
     except TypeError:
         return False
     return True

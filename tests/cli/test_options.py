@@ -58,7 +58,8 @@ def test_refusals(options: dict[str, Any], told: str) -> None:
         Choice(**options).build()
 
 
-def test_a_registered_tokenizer_has_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("restored_parts")
+def test_a_registered_tokenizer_has_its_options() -> None:
     @dataclass(frozen=True)
     class Strips(spit.Tokenizer):
         strips: int = option(3, "Number of strips", least=1)
@@ -66,7 +67,6 @@ def test_a_registered_tokenizer_has_its_options(monkeypatch: pytest.MonkeyPatch)
         def partition(self, block: Any) -> spit.Partition:
             raise NotImplementedError
 
-    monkeypatch.setattr(spit.parts.TOKENIZERS, "_classes", dict(spit.parts.TOKENIZERS))
     spit.register_tokenizer("strips", Strips)
     assert tokenizer_choice()(tokenizer="strips", strips=5).build() == Strips(5)
 

@@ -27,9 +27,6 @@ class Flow(Options):
     see docs/attribution.md. (The paper's flow is their *rollout* with another λ; their flow is a maximum-flow problem.)
     As in the paper, rows are not normalised after the maximum. The map is the same for any class.
 
-    Shape:
-        one ``(H, W)`` map an image: for every pixel its token's share of the row.
-
     Example:
         >>> import spit, torch
         >>> from spit.attribution import Flow

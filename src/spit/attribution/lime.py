@@ -27,9 +27,6 @@ class Lime(Options):
     the cosine distance to the whole image and σ = 0.25. The surrogate is ridge regression with an intercept.
     ``progress`` is called after each forward pass with the number of an image's masks done.
 
-    Shape:
-        one ``(H, W)`` map an image: for every pixel the coefficient of its region.
-
     Example:
         >>> import spit, torch
         >>> from spit.attribution import Lime

@@ -45,10 +45,7 @@ class RandomControl(Options):
     """Uniform random values, one for each of the model's tokens.
 
     They are drawn by token so that occlusion removes regions like those of other methods; random pixels would destroy
-    every texture. They depend on the image's pixels and the seed alone.
-
-    Shape:
-        one ``(H, W)`` map an image, in [0, 1).
+    every texture. They are in [0, 1) and depend on the image's pixels and the seed alone.
 
     Example:
         >>> import spit, torch

@@ -120,9 +120,6 @@ class PrototypeProjection:
         prototypes: of the model, a file with them, or the name of a model of spit (default: those that come with spit
             for the model's weights).
 
-    Shape:
-        one ``(H, W)`` map an image: for every pixel its token's coordinate.
-
     Example:
         >>> import spit, torch
         >>> from spit.attribution import PrototypeProjection
@@ -137,7 +134,7 @@ class PrototypeProjection:
     prototypes: Prototypes | str | PathLike[str] | None = None
 
     def config(self) -> dict[str, Any]:
-        """Everything that a map depends on beside model and image."""
+        """See :class:`~spit.attribution.Method`."""
         return {"prototypes": None if self.prototypes is None else load_prototypes(self.prototypes).digest}
 
     def load(self, model: SpitModel | Predictor) -> Prototypes:

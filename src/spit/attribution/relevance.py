@@ -20,9 +20,6 @@ class Relevance(Options):
     gradient of the class's logit. The backbone does not keep its attention and need not: if ``O = A V`` is a head's
     output, ``∇A = ∇O Vᵀ`` exactly. So one pass with gradients is enough, and only one layer's maps exist at a time.
 
-    Shape:
-        one ``(H, W)`` map an image: for every pixel its token's share of the row.
-
     Example:
         >>> import spit, torch
         >>> from spit.attribution import Relevance
