@@ -9,7 +9,9 @@ import safetensors.torch
 import torch
 
 from interop.test_timm import vit
-from spit.cli.retrofit import _toml
+from spit.cli.options import Running
+from spit.cli.retrofit import RetrofitOptions, retrofit
+from spit.cli.train import RunOptions
 from spit.interop import from_timm
 from spit.registry import load_model
 from spit.training.retrofit import RetrofitRecipe
@@ -124,7 +126,9 @@ def test_models_by_name(spit: Run, command: list[object], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", ["a/b.pth", "it's", 'a"b\'c', "C:\\new\\'x'", "true", "3", "#x", "[a]"])
-def test_any_path_is_a_path(path: str) -> None:
-    recipe = RetrofitRecipe.read(None, [f"parent.weights={_toml(path)}", f"data.train={_toml((path, 'b'))}"])
-    assert recipe.parent.weights == path
-    assert recipe.data.train == (path, "b")
+def test_any_path_is_a_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[RetrofitRecipe] = []
+    monkeypatch.setattr("spit.cli.retrofit.carry_out", lambda recipe, run, running: seen.append(recipe) or 0)
+    retrofit(RetrofitOptions(parent=path, images=(path, "b")), RunOptions(), Running())
+    assert seen[0].parent.weights == path
+    assert seen[0].data.train == (path, "b")

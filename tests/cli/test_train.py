@@ -56,7 +56,7 @@ def test_the_model_knows_its_classes_and_its_size(spit: Run, command: list[objec
     config = load_model(model).config
     assert (config.train_size, config.eval_size) == (32, 32)
     assert sorted(item["name"] for item in document["images"][0]["top"]) == ["even", "odd"]
-    assert "%  odd " in spit("classify", photo, "--model", model).out
+    assert "% odd" in spit("classify", photo, "--model", model).out
     measured = spit("evaluate", "classification", "--data", tmp_path / "photos", "--model", model, "--json").json
     assert (measured["size"], measured["images"]) == (32, 8)
 
@@ -92,7 +92,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path)
 
 
 def test_one_process_at_a_time(spit_process: Run, command: list[object], tmp_path: Path) -> None:
-    from spit.training.folder import claimed
+    from spit.training.train import claimed
 
     with claimed(tmp_path / "run"):
         assert "another process is training there" in spit_process(*command).error

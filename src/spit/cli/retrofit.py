@@ -37,12 +37,5 @@ def retrofit(options: RetrofitOptions, run: RunOptions, running: Running) -> int
     given = {"parent.weights": options.parent, "data.validation": options.validation,
              "model.options.tokenizer": options.tokenizer, "parent.second": options.teacher,
              "data.train": options.images}
-    told = [f"{key}={_toml(value)}" for key, value in given.items() if value]
-    return carry_out(RetrofitRecipe.read(options.recipe, [*told, *run.changes]), run, running)
-
-
-def _toml(value: str | tuple[str, ...]) -> str:
-    """A string or a list of strings in TOML."""
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return "'" + value + "'" if "'" not in value else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    flags = [(key, value) for key, value in given.items() if value]
+    return carry_out(RetrofitRecipe.read(options.recipe, [*flags, *run.changes]), run, running)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from spit.cli import STOPPED
-from spit.cli.console import answers, long_bar, print_json, shown
+from spit.cli.console import long_bar, print_json, show, shown
 from spit.cli.options import Output, Running
 from spit.errors import Stopped
 from spit.options import Options, option, same
@@ -83,9 +83,8 @@ def carry_out(recipe: "Recipe", run: RunOptions, running: Running) -> int:
 def _show(result: Mapping[str, Any], folder: Path) -> None:
     ended = "had ended already" if result.get("finished") else f"ended after {result['seconds']:.0f} s"
     figures = ", ".join(f"{name} {value:.4g}" for name, value in result["figures"].items())
-    answers().print(Text(f"The run in {shown(folder)} {ended}: {plural(result['steps'], 'step')}\n"
-                         f"{figures or 'not validated'}\n"
-                         f"The model is in {shown(result['model'])}, the report in {shown(folder / 'report.md')}"))
+    show(f"The run in {shown(folder)} {ended}: {plural(result['steps'], 'step')}\n{figures or 'not validated'}\n"
+         f"The model is in {shown(result['model'])}, the report in {shown(folder / 'report.md')}")
 
 
 @contextmanager
@@ -111,8 +110,8 @@ def _watching(speaks: bool) -> Iterator["Listener"]:
             training = line["kind"] == "train"
             if training:
                 speed = line["images_per_second"]
-                digits = 0 if speed >= 10 else 1
-                text = f"loss {line.get('loss', float('nan')):.4f} lr {line['lr']:.2e} {speed:.{digits}f} im/s"
+                text = (f"loss {line.get('loss', float('nan')):.4f} lr {line['lr']:.2e} "
+                        f"{speed:.{0 if speed >= 10 else 1}f} im/s")
                 bar.update(task, description=text)
             else:
                 text = "validation " + " ".join(f"{name} {value:.4g}" for name, value in line.items()
@@ -121,10 +120,7 @@ def _watching(speaks: bool) -> Iterator["Listener"]:
                 self.say(f"step {line['step']}/{self.total} {text}")
 
         def say(self, text: str) -> None:
-            if console.is_terminal:
-                console.print(Text(text))
-            elif not console.quiet:
-                print(text, file=sys.stderr, flush=True)
+            console.print(Text(text), soft_wrap=True)
 
     listener = Bar()
     warnings = logging.Handler()

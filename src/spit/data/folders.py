@@ -26,15 +26,12 @@ def image_paths(root: str | os.PathLike[str]) -> list[Path]:
     paths = []
     for folder, folders, files in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [Path(folder, name) for name in files if _is_image(name)]
+        paths += [Path(folder, name) for name in files
+                  if not name.startswith(".") and Path(name).suffix.lower() in EXTENSIONS]
     if not paths:
         raise ImageError(f"{root}: expected images in the folder or below ({', '.join(sorted(EXTENSIONS))}), "
                          "got none; check the path")
     return sorted(paths, key=lambda path: path.relative_to(root).parts)
-
-
-def _is_image(name: str) -> bool:
-    return not name.startswith(".") and Path(name).suffix.lower() in EXTENSIONS
 
 
 def _refuse(error: OSError) -> None:

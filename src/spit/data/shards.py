@@ -10,9 +10,8 @@ import itertools
 import os
 import re
 import tarfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from spit.data.folders import EXTENSIONS
 from spit.errors import ImageError
@@ -21,20 +20,13 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 
-@dataclass(frozen=True)
-class Member:
-    """An image inside a shard.
-
-    Attributes:
-        name: of the member.
-        offset, size: of its bytes in the shard.
-        label: the text of ``key.cls``, or None.
-    """
+class Member(NamedTuple):
+    """An image inside a shard."""
 
     name: str
-    offset: int
+    offset: int  # of its bytes in the shard
     size: int
-    label: str | None
+    label: str | None  # the text of key.cls
 
 
 def expand_pattern(pattern: str) -> list[str]:
@@ -61,15 +53,15 @@ def index_shard(path: str | os.PathLike[str]) -> list[Member]:
     """
     try:
         with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
-            files = [member for member in archive if member.isreg() and not _is_hidden(member.name)]
+            files = [(member, *_split(member.name)) for member in archive if member.isreg()]
             labels = {key: os.pread(file.fileno(), member.size, member.offset_data).decode(errors="replace").strip()
-                      for member, key, extension in _split(files) if extension == "cls"}
+                      for member, key, extension in files if extension == "cls"}
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such shard; check the path") from error
     except (tarfile.TarError, OSError) as error:
         raise ImageError(f"{path}: expected a whole, uncompressed tar file ({error}); make it again") from error
     members = [Member(member.name, member.offset_data, member.size, labels.get(key))
-               for member, key, extension in _split(files) if f".{extension.lower()}" in EXTENSIONS]
+               for member, key, extension in files if f".{extension.lower()}" in EXTENSIONS]
     if not members:
         raise ImageError(f"{path}: expected members named key.jpg, key.png and the like, got none; in a WebDataset "
                          "shard the extension starts at the first dot of a name")
@@ -77,17 +69,10 @@ def index_shard(path: str | os.PathLike[str]) -> list[Member]:
 
 
 def read_member(path: str | os.PathLike[str], offset: int, size: int) -> bytes:
-    """The bytes of one member; fewer if the shard is truncated.
-
-    Raises:
-        ImageError: the shard cannot be read.
-    """
+    """The bytes of one member; fewer if the shard is truncated."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            return os.pread(descriptor, size, offset)
-        finally:
-            os.close(descriptor)
+        with open(path, "rb", buffering=0) as file:
+            return os.pread(file.fileno(), size, offset)
     except OSError as error:
         raise ImageError(f"{path}: expected a readable shard ({error.strerror}); check the path") from error
 
@@ -97,27 +82,19 @@ def is_shard(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() == ".tar"
 
 
-def _split(files: Iterable[tarfile.TarInfo]) -> Iterator[tuple[tarfile.TarInfo, str, str]]:
-    """Each member with its key and its extension."""
-    for member in files:
-        path = PurePosixPath(member.name)
-        stem, _, extension = path.name.partition(".")
-        yield member, str(path.parent / stem), extension
-
-
-def _is_hidden(name: str) -> bool:
-    return PurePosixPath(name).name.startswith(".")
+def _split(name: str) -> tuple[str, str]:
+    """The key and the extension of a member; a hidden one has no extension."""
+    path = PurePosixPath(name)
+    stem, _, extension = path.name.partition(".")
+    return str(path.parent / stem), extension if stem else ""
 
 
 def _expand_braces(pattern: str) -> list[str]:
-    parts = _BRACES.split(pattern)  # literal, inside, literal, inside, …, literal
-    choices = [[part] if index % 2 == 0 else _choices(part) for index, part in enumerate(parts)]
+    choices = []
+    for index, part in enumerate(_BRACES.split(pattern)):  # literal, inside, literal, inside, …, literal
+        if index % 2 and (match := _RANGE.fullmatch(part)):
+            first, last = match.groups()
+            choices.append([str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)])
+        else:
+            choices.append(part.split(",") if index % 2 else [part])
     return ["".join(chosen) for chosen in itertools.product(*choices)]
-
-
-def _choices(inside: str) -> list[str]:
-    match = _RANGE.fullmatch(inside)
-    if match is None:
-        return inside.split(",")
-    first, last = match.groups()
-    return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]

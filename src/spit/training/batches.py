@@ -22,7 +22,7 @@ from spit.data.decoded import kept_on_device, to_device
 from spit.data.photos import Photos
 from spit.training.augment import AugmentConfig, Draw, apply, draw
 
-Host = tuple[Tensor, list[Tensor], Draw]
+Host = tuple[list[Tensor], Draw]
 AHEAD = 3  # steps that are prepared while one runs
 
 
@@ -101,25 +101,26 @@ class Batches:
             self.photos, batch_sampler=lists, num_workers=self.workers, pin_memory=self.device.type == "cuda",
             prefetch_factor=AHEAD if self.workers else None))
         with closing(_ahead(self._host(augment, first, last, rows, pixels))) as ready:
-            for chosen, decoded, drawn in ready:
+            for tensors, drawn in ready:
+                tensors = [tensor.to(self.device, non_blocking=True) for tensor in tensors]
                 if self.resident is not None:
-                    where = chosen.to(self.device, non_blocking=True)
-                    images, aspects, labels = (tensor[where] for tensor in self.resident)
+                    tensors = [tensor[tensors[0]] for tensor in self.resident]
                 else:
                     self.photos.check()
-                    images, aspects, labels = (tensor.to(self.device, non_blocking=True) for tensor in decoded)
+                images, aspects, labels = tensors
                 yield Batch(images, aspects.float(), labels, drawn)
 
     def _host(self, augment: AugmentConfig, first: int, last: int, rows: slice,
               pixels: Iterator[list[Tensor]] | None) -> Iterator[Host]:
-        """On the CPU: the indices of the photos, their pixels unless these are resident, and the draws."""
+        """On the CPU: the decoded photos, or the indices of resident ones, and the draws."""
         for step in range(first, last):
             generator = torch.Generator().manual_seed(mix_seed(self.seed, step, "augment"))
             drawn = draw(augment, self.batch, generator)[rows]
-            chosen = self.indices(step)[rows]
-            if self.device.type == "cuda":
-                chosen = chosen.pin_memory()
-            yield chosen, [] if pixels is None else next(pixels), drawn
+            if pixels is not None:
+                yield next(pixels), drawn
+            else:
+                chosen = self.indices(step)[rows]
+                yield [chosen.pin_memory() if self.device.type == "cuda" else chosen], drawn
 
 
 def _ahead(items: Iterator[Host]) -> Generator[Host, None, None]:

@@ -16,28 +16,15 @@ from spit.training import TrainingError
 
 @dataclass(frozen=True)
 class Team:
-    """The processes of a run.
+    """The processes of a run, of which the first writes files and reports."""
 
-    Attributes:
-        rank: the number of this process; process 0 writes files and reports.
-        size: the number of processes.
-        device: of this process.
-    """
-
-    rank: int
+    rank: int  # of this process
     size: int
-    device: torch.device
+    device: torch.device  # of this process
 
     @staticmethod
     def join(device: str | torch.device = "cpu") -> "Team":
-        """Join the processes that torchrun started, if it did.
-
-        Args:
-            device: "cuda" without a number becomes this process's own GPU.
-
-        Raises:
-            ValueError: this machine has more processes than GPUs.
-        """
+        """Join the processes that torchrun started, if it did; "cuda" then is this process's own GPU."""
         device = torch.device(device)
         if "RANK" not in os.environ:
             return Team(0, 1, device)
@@ -56,7 +43,6 @@ class Team:
         return Team(rank, size, device)
 
     def leave(self) -> None:
-        """Leave the group."""
         if distributed.is_initialized():
             distributed.destroy_process_group()
 
@@ -69,15 +55,9 @@ class Team:
         """Whether torchrun made a group, even of one process."""
         return distributed.is_initialized()
 
-    def share(self, count: int) -> slice:
-        """This process's part of a global batch, contiguous and without splitting pairs (0 and 1, 2 and 3, …)."""
-        return part(slice(0, count), self.rank, self.size)
-
     def wrap(self, module: nn.Module) -> nn.Module:
         """The module, with gradients averaged over all processes in the backward pass."""
-        if not self.together:
-            return module
-        return DistributedDataParallel(module, gradient_as_bucket_view=True)
+        return DistributedDataParallel(module, gradient_as_bucket_view=True) if self.together else module
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes, the same in each of them."""
@@ -88,9 +68,7 @@ class Team:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set in any process; a single process does not wait."""
-        if self.size == 1:
-            return flag
-        return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
+        return flag if self.size == 1 else bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
 
     def agree(self, tensors: Iterable[Tensor]) -> None:
         """Copy tensors from the first process, in place."""
@@ -126,14 +104,12 @@ def _meet(store: Any, rank: int, size: int) -> str:
             if store.check([f"spit/here/{name}/{other}"]):
                 absent.remove(other)
         if time.monotonic() > give_up:
-            raise TrainingError(f"expected {size} processes, but process {min(absent)} did not join; check its "
-                                "machine")
+            raise TrainingError(f"expected {size} processes, but process {min(absent)} did not join; check its machine")
         time.sleep(0.02)
     return name
 
 
-def part(whole: slice, index: int, count: int) -> slice:
-    """Part ``index`` of ``count`` nearly equal parts of a slice, cut between pairs."""
-    pairs = (whole.stop - whole.start) // 2
-    start, stop = (2 * (pairs * number // count) for number in (index, index + 1))
-    return slice(whole.start + start, whole.stop if index == count - 1 else whole.start + stop)
+def part(whole: int, index: int, count: int) -> slice:
+    """Part ``index`` of ``count`` nearly equal parts of a batch, cut between pairs (0 and 1, 2 and 3, …)."""
+    start, stop = (2 * (whole // 2 * number // count) for number in (index, index + 1))
+    return slice(start, whole if index == count - 1 else stop)

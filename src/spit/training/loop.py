@@ -109,7 +109,8 @@ class _Loop:
         options, team = self.recipe.run, self.team
         validation = round(options.validate * len(self.batches.photos) / self.batches.batch)
         self.listener.begin(self.first, self.total)
-        batches = self.batches.loads(self.recipe.augment, self.first, self.total, team.share(self.batches.batch))
+        batches = self.batches.loads(self.recipe.augment, self.first, self.total,
+                                     part(self.batches.batch, team.rank, team.size))
         self.read_at = time.perf_counter()
         with _stop_signals() as stopping, closing(batches):
             for step, batch in enumerate(batches, self.first):
@@ -137,7 +138,7 @@ class _Loop:
         torch.manual_seed(mix_seed(self.recipe.run.seed, step, self.team.rank))
         asked = self.recipe.optimization
         for number in range(asked.accumulate):
-            some = batch[part(slice(0, len(batch)), number, asked.accumulate)]
+            some = batch[part(len(batch), number, asked.accumulate)]
             some = some.augmented(self.recipe.data.size, asked.compile)
             waits = isinstance(self.network, DistributedDataParallel) and number < asked.accumulate - 1
             with self.network.no_sync() if waits else nullcontext():  # type: ignore[operator]

@@ -114,12 +114,12 @@ class Recipe(Options):
     run: RunRecipe = option(RunRecipe, "Output and seed")
 
     @classmethod
-    def read(cls, path: Path | None, changes: Sequence[str] = ()) -> Self:
+    def read(cls, path: Path | None, changes: Sequence[str | tuple[str, Any]] = ()) -> Self:
         """Read a recipe and change some of its values.
 
         Args:
             path: a file, or the name of a recipe that comes with spit; None for the defaults.
-            changes: "section.key=value", the value as TOML or a bare word.
+            changes: "section.key=value", the value as TOML or a bare word, or the key and the value.
 
         Raises:
             TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
@@ -129,7 +129,8 @@ class Recipe(Options):
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
-        for key, value in (*_flat(written).items(), *map(_parse, changes)):
+        parsed = (_parse(change) if isinstance(change, str) else change for change in changes)
+        for key, value in (*_flat(written).items(), *parsed):
             _put(document, key, value)
         try:
             return cls.from_dict(document, "section")

@@ -1,18 +1,25 @@
-"""Run a recipe: build its job, train it, and write the report."""
+"""Run a recipe in a folder: lock it, train or resume, and write the report and the result."""
 
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from spit.training import TrainingError
-from spit.training import folder as folders
 from spit.training.batches import Batches
 from spit.training.build import classification_job
 from spit.training.distributed import Team
-from spit.training.journal import Listener, write_report
-from spit.training.loop import fit
-from spit.training.recipe import Recipe
+from spit.training.journal import CURVES, METRICS, REPORT, Listener, write_report
+from spit.training.loop import CHECKPOINTS, MODEL, fit
+from spit.training.recipe import Recipe, differences
 from spit.training.retrofit import RetrofitRecipe, retrofit_job
 from spit.weights import write_whole
+
+RECIPE, RESULT, CLASSES, LOCK = "recipe.json", "result.json", "classes.txt", ".lock"
+FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorboard", RECIPE)  # removed in this order
 
 
 def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = None, fresh: bool = False,
@@ -20,23 +27,18 @@ def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = 
     """Train by a recipe. A folder that holds a run of the same recipe is resumed.
 
     Args:
-        folder: of the run.
-        team: the processes that share it.
-        fresh, force: see :func:`spit.training.folder.prepare`.
+        fresh, force: see :func:`prepare`.
 
     Returns:
         Steps, seconds, the metrics of the last validation and the folder of the model, with ``"finished": True`` if
         the run had ended before. Empty in all processes but the first.
-
-    Raises:
-        TrainingError, ImageError, WeightsError, ValueError, TypeError, Stopped: one line that says what to do.
     """
     if not team.first:
         if not team.number(0):
             _run(recipe, folder, team, Listener())
         return {}
-    with folders.claimed(folder):
-        done = folders.prepare(folder, recipe.to_dict(), fresh, force)
+    with claimed(folder):
+        done = prepare(folder, recipe.to_dict(), fresh, force)
         team.number(int(done is not None))
         return {**done, "finished": True} if done is not None else _run(recipe, folder, team, listener or Listener())
 
@@ -50,7 +52,7 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     photos = job.photos
     listener.say(f"{job.summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
     if team.first and photos.classes:
-        write_whole(folder / folders.CLASSES, "".join(f"{name}\n" for name in photos.classes).encode())
+        write_whole(folder / CLASSES, "".join(f"{name}\n" for name in photos.classes).encode())
     batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.workers, data.resident,
                       Path(data.kept) if data.kept else None)
     outcome = fit(job.task, batches, folder, team, recipe, listener)
@@ -59,5 +61,70 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     result = {**outcome._asdict(), "name": job.name, "model": str(outcome.model), "photos": len(photos),
               **({"classes": len(photos.classes)} if photos.classes else {})}
     write_report(folder, recipe.to_dict(), result, listener.say)
-    folders.write_result(folder, result)
+    _write(folder / RESULT, result)  # last: the run has ended
     return result
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Lock the folder of a run, which is created if missing; the lock ends with this process at the latest."""
+    if folder.exists() and not folder.is_dir():
+        raise TrainingError(f"expected a folder for the run, got the file {folder}; choose another with --output")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK).open("w")
+    except OSError as error:
+        raise TrainingError(f"{folder}: expected a writable folder ({error.strerror}); check permissions") from error
+    with file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock, decoding workers do not inherit it
+        except OSError as error:
+            raise TrainingError(f"{folder}: another process is training there; wait for it, or choose another "
+                                "folder") from error
+        yield
+
+
+def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
+    """Prepare a folder for a run, or for resuming the run that it holds; return its result if it has ended already.
+
+    Args:
+        fresh: start a new run; refuse if the folder holds one.
+        force: with fresh, delete that one first.
+    """
+    there = [name for name in FILES if (folder / name).exists()]
+    ours = (folder / RECIPE).is_file()
+    if fresh and there and ours:
+        if not force:
+            raise TrainingError(f"{folder} holds a run already ({there[0]}); leave out --fresh to resume it, add "
+                                "--force to delete it, or choose another folder")
+        for name in there:
+            path = folder / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    elif there and there != [RECIPE]:  # a recipe alone is left by a start that failed
+        old = _read(folder / RECIPE)
+        if old is None:
+            raise TrainingError(f"{folder} holds {there[0]}, but no run of spit; choose another folder")
+        changed = differences(old, recipe)
+        if changed:
+            raise TrainingError(f"{folder} holds a run of another recipe: {'; '.join(changed[:3])}; choose another "
+                                "folder, or --fresh --force to delete it")
+        result = _read(folder / RESULT)
+        if result is not None:
+            return result
+    _write(folder / RECIPE, recipe)
+    return None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise TrainingError(f"{path} is not a file of spit train ({error}); choose another folder, or --fresh "
+                            "--force") from error
+    return document if isinstance(document, dict) else None
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    write_whole(path, (json.dumps(document, indent=2) + "\n").encode())

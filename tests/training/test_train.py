@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from spit.training import TrainingError
-from spit.training.folder import claimed, prepare, write_result
 from spit.training.recipe import Recipe
+from spit.training.train import claimed, prepare
 
 
 def test_a_run_s_folder(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_run_s_folder(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     assert prepare(tmp_path, recipe("run.log=9").to_dict()) is None  # going on, speaking less often
     with pytest.raises(TrainingError, match=r"holds a run of another recipe: optimization\.lr was 0\.01, is 0\.5"):
         prepare(tmp_path, recipe("optimization.lr=0.5").to_dict())
-    write_result(tmp_path, {"steps": 3})
+    (tmp_path / "result.json").write_text('{"steps": 3}')
     assert prepare(tmp_path, recipe("run.log=9").to_dict()) == {"steps": 3}
 
 
