@@ -11,20 +11,13 @@ refuse.
 import difflib
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
-from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Kind = TypeVar("Kind", bound=type)
-Function = TypeVar("Function", bound=Callable[..., Any])
 SECTION = re.compile(r"\n\n    (?=(?:Shape|Example|Note|Raises|References):\n)")
-
-
-def _cached(function: Function) -> Function:
-    """:func:`functools.cache` with the type of the function; mypy does not take a class for hashable."""
-    return cast(Function, cache(function))
 
 
 @dataclass(frozen=True)
@@ -84,12 +77,8 @@ class Options:
         check(self)
 
     def replace(self, **changes: Any) -> Self:
-        """The same options with some changed.
-
-        Raises:
-            ValueError: an unknown option, with the nearest known one, or a value out of range.
-        """
-        refuse_unknown(changes, option_names(type(self)), "option")
+        """The same options with some changed."""
+        refuse_unknown(changes, _fields(type(self)), "option")
         return replace(self, **changes)  # type: ignore[type-var]
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,16 +91,10 @@ class Options:
         """The inverse of :meth:`to_dict`. Options left out take their defaults, also those of a nested table.
 
         A list becomes a tuple, and "none" becomes None where the field may be None, since TOML has no null.
-
-        Raises:
-            ValueError: an unknown option, with the nearest known one, or a value out of range.
-            TypeError: a value of another type.
         """
-        refuse_unknown(values, option_names(cls), what)
-        kinds = types_of(cls)
-        return cls(**{item.name: _nested(item, kinds[item.name], values[item.name])
-                      if _is_options(kinds[item.name]) else _converted(kinds[item.name], values[item.name])
-                      for item in fields(cls) if item.name in values})  # type: ignore[arg-type]
+        known, kinds = _fields(cls), get_type_hints(cls)
+        refuse_unknown(values, known, what)
+        return cls(**{name: _read(known[name], kinds[name], value) for name, value in values.items()})
 
 
 def check(options: Any) -> None:
@@ -124,33 +107,23 @@ def check(options: Any) -> None:
             spec.check(item.name, one)
 
 
-@_cached
 def declared(kind: type) -> list[tuple[Field[Any], Any, Spec]]:
     """The options of a dataclass: field, type and what :func:`option` said."""
-    found = []
+    found, kinds = [], get_type_hints(kind)
     for item in fields(kind):
         if "option" in item.metadata:
-            spec, hint = item.metadata["option"], types_of(kind)[item.name]
+            spec, hint = item.metadata["option"], kinds[item.name]
             words = get_args(hint) if get_origin(hint) is Literal else ()
             found.append((item, hint, replace(spec, choices=words) if words else spec))
     return found
 
 
-def option_names(kind: type) -> list[str]:
-    """The names of a dataclass's fields."""
-    return [item.name for item in fields(kind)]
-
-
-@_cached
-def types_of(kind: type) -> dict[str, Any]:
-    """The type of each field of a dataclass."""
-    return get_type_hints(kind)
-
-
 def documented(kind: Kind) -> Kind:
     """Class decorator: append each option's help, with its default, to the docstring as ``Args``."""
-    lines = [f"        {item.name}: {spec.help[:-1] if spec.help.endswith('.') else spec.help}{_default(item)}."
-             for item, _, spec in declared(kind)]
+    lines = []
+    for item, _, spec in declared(kind):
+        default = "" if item.default is MISSING or item.default is None else f" (default: {item.default})"
+        lines.append(f"        {item.name}: {spec.help.removesuffix('.')}{default}.")
     head, *tail = SECTION.split((kind.__doc__ or "").rstrip(), maxsplit=1)
     kind.__doc__ = "\n".join([f"{head}\n\n    Args:", *lines, *("\n    " + part for part in tail), "    "])
     return kind
@@ -205,12 +178,14 @@ def _fits(kind: Any, value: Any) -> bool:
     return isinstance(value, plain) and not (isinstance(value, bool) and kind is not bool)
 
 
-def _is_options(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Options)
+def _fields(kind: type) -> dict[str, Field[Any]]:
+    return {item.name: item for item in fields(kind)}
 
 
-def _nested(item: Field[Any], kind: type[Options], value: Any) -> Options:
-    """A table of nested options, over the field's default."""
+def _read(item: Field[Any], kind: Any, value: Any) -> Any:
+    """A value of JSON or TOML as a field holds it; a table of nested options goes over the field's default."""
+    if not isinstance(kind, type) or not issubclass(kind, Options):
+        return _converted(kind, value)
     if not isinstance(value, Mapping):
         raise TypeError(f"expected a table [{item.name}], got {value!r}")
     default: Any = item.default_factory() if callable(item.default_factory) else item.default
@@ -221,7 +196,6 @@ def _nested(item: Field[Any], kind: type[Options], value: Any) -> Options:
 
 
 def _converted(kind: Any, value: Any) -> Any:
-    """A value of JSON or TOML as a field of this type holds it."""
     if isinstance(kind, UnionType):
         if value == "none" and NoneType in get_args(kind):
             return None
@@ -236,9 +210,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
-
-
-def _default(item: Field[Any]) -> str:
-    if item.default is MISSING or item.default is None:
-        return ""
-    return f" (default: {item.default})"
