@@ -27,7 +27,7 @@ class Timing(Computing):
     compiled: bool | None = option(None, "torch.compile, for timm's model as well (default: on a GPU)", flag="compile")
     training: bool = option(True, "Time training steps too")
     peer: bool = option(True, "Time timm's ViT of the same width in the same run, if timm is installed")
-    rounds: int | None = option(None, "Calls that a median is of (default: on a GPU 20, on a CPU 5)", least=1)
+    rounds: int | None = option(None, "Timed calls, whose median counts (default: on a GPU 20, on a CPU 5)", least=1)
 
     def on(self, device: torch.device) -> "Timing":
         """The same with the device's defaults in place of None."""

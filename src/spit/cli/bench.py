@@ -29,8 +29,8 @@ class Photos(Options):
 def bench(models: Models, timing: Timing, photos: Photos, running: Running) -> int:
     """Time tokenizer, features, inference and training, beside timm's ViT if timm is installed.
 
-    --data has photos to measure on, by default those that scikit-image ships. A model by name is timed without its
-    weights, which makes no difference. With --check, exit code 1 says that some labels differ.
+    --data has photos to measure on (default: those that scikit-image ships). A model by name is timed without its
+    weights, which makes no difference. --check ends with exit code 1 if labels differ.
     """
     device = torch.device(running.place)
     paths = sample_photos() if photos.data is None else image_paths(photos.data)

@@ -5,17 +5,18 @@ of the library's own; :func:`command` shows typer an option for each field.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from functools import wraps
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from torch import Tensor
 
 from spit.cli.console import shown, waiting
+from spit.config import ModelConfig
 from spit.data.images import MAX_PIXELS, load_image
 from spit.options import Options, Spec, declared, option
 from spit.parts import TOKENIZERS
@@ -75,12 +76,7 @@ class Models(Options):
               "(default: the model's own; whole images keep theirs)", least=1)
 
     def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
-        """The predictors, all with names of their own.
-
-        Raises:
-            WeightsError: no such weights, or damaged ones.
-            ValueError: an unknown name, or the same model twice.
-        """
+        """The predictors, all with names of their own."""
         sources = listed(self.model)
         if len(set(sources)) < len(sources):
             raise ValueError("expected each --model once, got one twice")
@@ -107,21 +103,17 @@ class Models(Options):
 
     def load_classifiers(self, device: str, tokenizer: "TokenizerChoice | None" = None,
                          head: bool = True) -> list[Predictor]:
-        """Predictors that see squares of one size, and with ``head`` know classes.
-
-        Raises:
-            ValueError: a model without a head, or models of different sizes without ``--size``.
-        """
+        """Predictors that see squares of one size, and with ``head`` know classes."""
         found = self.load(device, tokenizer)
         for one in found if head else ():
             one.expect_classes()
         own = {one.name: one.model.config.eval_size for one in found if one.model.config.eval_size}
-        if self.size is None:
+        if self.size is None and own:
             if len(set(own.values())) > 1:
                 sizes = ", ".join(f"{name} {size}" for name, size in own.items())
                 raise ValueError(f"expected models of one size, got {sizes}; give --size for all of them")
             for one in found:
-                one.size = next(iter(own.values()), one.size)
+                [one.size] = set(own.values())
         return found
 
 
@@ -133,39 +125,35 @@ class TokenizerChoice(Options):
         """The options that were given, ``tokenizer`` among them, by field."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
-    def build(self, config: Any = None) -> Tokenizer:
-        """The tokenizer that was asked for.
-
-        Args:
-            config: of a model, whose tokenizer and options stand where nothing was given.
+    def build(self, config: ModelConfig | None = None) -> Tokenizer:
+        """The tokenizer that was asked for, over the tokenizer and options of a model's config.
 
         Raises:
             ValueError: an option that belongs to another tokenizer.
         """
+        asked = self.given
         own = "superpixel" if config is None else config.tokenizer
-        name = self.given.get("tokenizer", own)
-        base = dict(config.tokenizer_options) if config is not None and name == own else {}
-        asked = {flag: value for flag, value in self.given.items() if flag != "tokenizer"}
-        flags = _tokenizer_flags()
-        for flag in asked:
-            if name in TOKENIZERS and name not in flags[flag]:
-                owner = next(iter(flags[flag]))
-                raise ValueError(f"--{flag.replace('_', '-')} belongs to --tokenizer {owner}, not to {name}")
-        return create_tokenizer(name, **base | {flags[flag][name][0]: value for flag, value in asked.items()
-                                                if name in flags[flag]})
+        name = asked.pop("tokenizer", own)
+        options = dict(config.tokenizer_options) if config is not None and name == own else {}
+        for flag, value in asked.items() if name in TOKENIZERS else ():
+            owners = _tokenizer_flags()[flag]
+            if name not in owners:
+                raise ValueError(f"--{flag.replace('_', '-')} belongs to --tokenizer {next(iter(owners))}, "
+                                 f"not to {name}")
+            options[owners[name][0]] = value
+        return create_tokenizer(name, **options)
 
 
 def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:
     """Each flag to the tokenizers that have it: their field, its type and its help."""
     found: dict[str, dict[str, tuple[str, Any, str]]] = {}
     for name, kind in TOKENIZERS.items():
-        specs = {item.name: (hint, spec) for item, hint, spec in declared(kind)}
         for item in fields(kind):
-            hint, spec = specs.get(item.name, (item.type, Spec(item.name.replace("_", " "))))
+            spec = item.metadata.get("option", Spec(item.name.replace("_", " ")))  # of your own, a plain field will do
             told = "(default" in spec.help or item.default in (None, MISSING)
             default = "" if told else f" (default: {item.default})"
             text = f"{name.capitalize()}: {spec.help[:1].lower()}{spec.help[1:]}{default}"
-            found.setdefault(spec.flag or item.name, {})[name] = (item.name, hint, text)
+            found.setdefault(spec.flag or item.name, {})[name] = (item.name, get_type_hints(kind)[item.name], text)
     return found
 
 
@@ -175,7 +163,7 @@ def tokenizer_choice() -> type[TokenizerChoice]:
         None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel)", metavar="NAME"))]
     for flag, owners in _tokenizer_flags().items():
         kind = next(iter(owners.values()))[1]
-        options.append((flag, _optional(kind), option(None, ". ".join(text for _, _, text in owners.values()))))
+        options.append((flag, kind | None, option(None, ". ".join(text for _, _, text in owners.values()))))
     made: type[TokenizerChoice] = make_dataclass("TokenizerOptions", options, bases=(TokenizerChoice,), frozen=True)
     return made
 
@@ -202,7 +190,7 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
         if is_dataclass(kind):
             groups[parameter.name] = kind
             panel = "Tokenizer" if issubclass(kind, TokenizerChoice) else None  # type: ignore[arg-type]
-            parameters += [_parameter(item, hint, spec, panel) for item, hint, spec in declared(kind)]  # type: ignore[arg-type]
+            parameters += [_parameter(*parts, panel) for parts in declared(kind)]  # type: ignore[arg-type]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -221,33 +209,19 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def _parameter(item: Any, hint: Any, spec: Spec, panel: str | None) -> inspect.Parameter:
     """One option as a parameter that typer understands."""
+    optional = NoneType in get_args(hint)
+    kind = next(one for one in get_args(hint) if one is not NoneType) if optional else hint
     flag = f"--{(spec.flag or item.name).replace('_', '-')}"
-    metavar = spec.metavar or ("|".join(spec.choices) or None)
-    least = spec.least if spec.least is not None and _base(hint) in (int, float) else None
-    kind = _typer_type(hint)
-    names = [flag, f"--no-{flag[2:]}"] if _base(hint) is bool and item.default is not False else [flag]
+    if kind is bool and item.default is not False:
+        flag = f"{flag}/--no-{flag[2:]}"
+    least, choices = spec.least if kind in (int, float) else None, spec.choices
+    if get_origin(kind) is Literal:
+        kind, choices = str, get_args(kind)
+    elif get_origin(kind) is tuple:
+        kind = list[get_args(kind)[0]]  # type: ignore[misc]
     default = list(item.default) if isinstance(item.default, tuple) else item.default
-    text = spec.help if spec.help.endswith(".") else f"{spec.help}."
-    shows = default not in (None, False, [])
-    return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[
-        kind, typer.Option("/".join(names), *([spec.short] if spec.short else []), help=text, metavar=metavar,
-                           min=least, show_default=shows, rich_help_panel=panel)])
-
-
-def _base(hint: Any) -> Any:
-    return next((one for one in get_args(hint) if one is not NoneType), hint) if NoneType in get_args(hint) else hint
-
-
-def _optional(hint: Any) -> Any:
-    return hint if NoneType in get_args(hint) else hint | None
-
-
-def _typer_type(hint: Any) -> Any:
-    base = _base(hint)
-    if get_origin(base) is Literal:
-        base = str
-    elif get_origin(base) is tuple:
-        base = list[get_args(base)[0]]  # type: ignore[misc]
-    elif get_origin(base) in (dict, Mapping):
-        raise TypeError(f"expected an option that a command line can have, got {hint}")
-    return _optional(base) if NoneType in get_args(hint) else base
+    told = typer.Option(flag, *([spec.short] if spec.short else []), help=f"{spec.help.removesuffix('.')}.", min=least,
+                        metavar=spec.metavar or "|".join(choices) or None, rich_help_panel=panel,
+                        show_default=default is not None and default is not False and default != [])
+    return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default,
+                             annotation=Annotated[kind | None if optional else kind, told])

@@ -1,16 +1,7 @@
 """Pictures of partitions, with Pillow and numpy alone."""
 
-from spit.drawing.labels import decode_labels, encode_labels, read_labels
+from spit.drawing.labels import encode_labels, read_labels
 from spit.drawing.panel import Tile, draw_panel
 from spit.drawing.pictures import draw_mean_colors, draw_overlay, encode_png
 
-__all__ = [
-    "Tile",
-    "decode_labels",
-    "draw_mean_colors",
-    "draw_overlay",
-    "draw_panel",
-    "encode_labels",
-    "encode_png",
-    "read_labels",
-]
+__all__ = ["Tile", "draw_mean_colors", "draw_overlay", "draw_panel", "encode_labels", "encode_png", "read_labels"]

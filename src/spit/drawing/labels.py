@@ -49,8 +49,8 @@ def encode_labels(labels: Tensor, form: LabelFormat = "png") -> tuple[bytes, Enc
     return encode_png(Image.fromarray(packed)), "rgba32"
 
 
-def decode_labels(data: bytes) -> NDArray[np.int32]:
-    """Decode a label map from the bytes of a file that :func:`encode_labels` wrote.
+def read_labels(path: str | PathLike[str]) -> NDArray[np.int32]:
+    """Read a label map from a file that :func:`encode_labels` made.
 
     Shape:
         ``(H, W)`` int32.
@@ -58,6 +58,7 @@ def decode_labels(data: bytes) -> NDArray[np.int32]:
     Raises:
         ImageError: another kind of file, or a damaged one.
     """
+    data = Path(path).read_bytes()
     try:
         if data[:2] == b"PK":
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
@@ -66,20 +67,12 @@ def decode_labels(data: bytes) -> NDArray[np.int32]:
         with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
             pixels = np.array(image)
     except (OSError, ValueError, KeyError, SyntaxError, zipfile.BadZipFile) as error:
-        raise ImageError(f"expected a label map that spit wrote, PNG or NPZ, got something else or a damaged file "
-                         f"({error})") from error
+        raise ImageError(f"{path}: expected a label map that spit wrote, PNG or NPZ, got something else or a damaged "
+                         f"file ({error})") from error
     if pixels.ndim == 2 and pixels.dtype in (np.uint16, np.int32):  # a Pillow before 11.3 reads 16 bits as int32
         return pixels.astype(np.int32)
     if pixels.ndim == 3 and pixels.shape[2] == 4:
         pixels[:, :, 3] = 255 - pixels[:, :, 3]
         return pixels.view("<u4")[:, :, 0].astype(np.int32)
-    raise ImageError(f"expected a label map of 16-bit grey or 32-bit colour, got an image of shape {pixels.shape} "
-                     f"and {pixels.dtype}")
-
-
-def read_labels(path: str | PathLike[str]) -> NDArray[np.int32]:
-    """Read a label map from a file; see :func:`decode_labels`."""
-    try:
-        return decode_labels(Path(path).read_bytes())
-    except ImageError as error:
-        raise ImageError(f"{path}: {error}") from error
+    raise ImageError(f"{path}: expected a label map of 16-bit grey or 32-bit colour, got an image of shape "
+                     f"{pixels.shape} and {pixels.dtype}")

@@ -58,23 +58,23 @@ def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") 
     return canvas
 
 
-def fit(picture: Image.Image, smallest: int = SMALLEST, largest: int = LARGEST) -> Image.Image:
+def fit(picture: Image.Image) -> Image.Image:
     """Bring a picture's longer side between two bounds: enlarge it by a whole factor, or shrink it with Lanczos."""
     longer = max(picture.size)
-    if longer > largest:
-        width, height = (max(1, round(side * largest / longer)) for side in picture.size)
-        return picture.resize((width, height), Image.Resampling.LANCZOS)
-    if longer < smallest:
-        factor = max(1, min(ceil(smallest / longer), largest // longer))
-        return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
-    return picture
+    if longer > LARGEST:
+        return _scaled(picture, LARGEST / longer)
+    factor = min(ceil(SMALLEST / longer), LARGEST // longer)
+    return _scaled(picture, factor, Image.Resampling.NEAREST) if factor > 1 else picture
 
 
 def level(picture: Image.Image) -> Image.Image:
     """Resize a picture to the height of a tile, or to its largest width if it would be wider."""
-    scale = min(SMALLEST / picture.height, LARGEST / picture.width)
+    return _scaled(picture, min(SMALLEST / picture.height, LARGEST / picture.width))
+
+
+def _scaled(picture: Image.Image, scale: float, method: Image.Resampling = Image.Resampling.LANCZOS) -> Image.Image:
     width, height = (max(1, round(side * scale)) for side in picture.size)
-    return picture.resize((width, height), Image.Resampling.LANCZOS)
+    return picture.resize((width, height), method)
 
 
 def _tile_width(tile: Tile) -> int:
