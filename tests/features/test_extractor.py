@@ -8,8 +8,6 @@ from torch import Tensor
 from spit import kernels
 from spit.features import FeatureExtractor
 from spit.features.color import color_features
-from spit.features.gradient import gradient_features
-from spit.features.position import position_features
 from spit.partition import Partition
 
 SMALL = FeatureExtractor(resolution=4, position_bins=5, gradient_bins=3, position_sigma=0.1, gradient_sigma=0.1)
@@ -48,8 +46,8 @@ def test_rows_are_color_then_position_then_gradient() -> None:
     (labels, offsets), = partition.packed_blocks()
     color, position, gradient = SMALL(images, partition).values.split([48, 25, 9], 1)
     assert torch.equal(color, color_features(images, labels, offsets, partition.boxes(), 4, "contrast"))
-    assert torch.equal(position, position_features(labels, offsets, 5, 0.1))
-    assert torch.equal(gradient, gradient_features(images, labels, offsets, 3, 0.1))
+    assert torch.equal(position, kernels.position_histogram(labels, offsets, 5, 0.1))
+    assert torch.equal(gradient, kernels.gradient_histogram(kernels.scharr(images), labels, offsets, 3, 0.1))
 
 
 def test_an_image_has_the_same_features_alone_and_in_any_company() -> None:
@@ -204,3 +202,11 @@ def test_images_must_be_those_of_the_partition(images: Tensor, partition: Partit
         images, message = images.to(torch.uint8), "partition on meta, where the images are, got cpu"
     with pytest.raises(ValueError, match=message):
         SMALL(images, partition)
+
+
+def test_only_colors_are_differentiable() -> None:
+    images = photos(1, 6, 6).requires_grad_()
+    color, rest = SMALL(images, stripes(1, 6, 6)).values.split([48, 34], 1)
+    gradient, = torch.autograd.grad(color.sum(), images, retain_graph=True)
+    assert gradient.abs().max() > 0
+    assert not torch.autograd.grad(rest.sum(), images)[0].any()

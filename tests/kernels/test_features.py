@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from spit import kernels
 from spit.kernels import cpu, reference
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
@@ -291,3 +292,85 @@ class TestScharr:
     def test_backends_agree(self, height: int, width: int, channels: int, seed: int) -> None:
         images = torch.rand(2, channels, height, width, generator=torch.Generator().manual_seed(seed))
         torch.testing.assert_close(cpu.scharr(images), reference.scharr(images), rtol=0, atol=1e-6)
+
+
+def quarters(height: int, width: int) -> torch.Tensor:
+    y, x = torch.arange(height)[:, None] * 2 // height, torch.arange(width) * 2 // width
+    return (2 * y + x).int()[None]
+
+
+def test_rows_come_before_columns() -> None:
+    features = kernels.position_histogram(quarters(8, 8), torch.tensor([0, 4]), 2, 0.0)
+    assert torch.equal(features, torch.eye(4))  # (top, left), (top, right), (bottom, left), (bottom, right)
+
+
+def test_a_wide_image_keeps_its_aspect() -> None:
+    """An image twice as wide as high covers y from −½ to ½: the middle two of four rows of cells."""
+    labels = torch.zeros(1, 8, 16, dtype=torch.int32)
+    features = kernels.position_histogram(labels, torch.tensor([0, 1]), 4, 0.0).view(4, 4)
+    expected = torch.zeros(4, 4)
+    expected[1:3] = 1 / 8
+    torch.testing.assert_close(features, expected)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 16))
+def test_empirical_histograms_sum_to_one(height: int, width: int, bins: int) -> None:
+    labels = (torch.arange(height * width).view(1, height, width) % 3).int()
+    count = int(labels.max()) + 1
+    features = kernels.position_histogram(labels, torch.tensor([0, count]), bins, 0.0)
+    torch.testing.assert_close(features.sum(1), torch.ones(count))
+
+
+def test_mirrored_labels_give_mirrored_histograms() -> None:
+    labels = (torch.rand(1, 9, 12, generator=torch.Generator().manual_seed(0)) > 0.5).int()
+    offsets = torch.tensor([0, 2])
+    here = kernels.position_histogram(labels, offsets, 6, 0.05).view(2, 6, 6)
+    there = kernels.position_histogram(labels.flip(2), offsets, 6, 0.05).view(2, 6, 6)
+    assert not torch.allclose(here, there, atol=1e-4)
+    torch.testing.assert_close(there, here.flip(2), rtol=0, atol=1e-6)
+
+
+def test_two_sizes_of_one_partition_agree() -> None:
+    """Positions are relative: twice the pixels, nearly the same histogram."""
+    small = kernels.position_histogram(quarters(64, 64), torch.tensor([0, 4]), 8, 0.1)
+    large = kernels.position_histogram(quarters(128, 128), torch.tensor([0, 4]), 8, 0.1)
+    torch.testing.assert_close(large, small, rtol=0, atol=2e-3)
+    assert small.max() > 0.05
+
+
+ONE = torch.tensor([0, 1])
+
+
+def one_region(images: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(len(images), *images.shape[2:], dtype=torch.int32)
+
+
+def texture(images: torch.Tensor, labels: torch.Tensor, offsets: torch.Tensor, bins: int, sigma: float) -> torch.Tensor:
+    return kernels.gradient_histogram(kernels.scharr(images), labels, offsets, bins, sigma)
+
+
+def test_a_ramp_falls_into_one_cell() -> None:
+    """Up by 0.2 a column: ∇x = 0.4 inside, and 0.2 at the two ends where the border is repeated."""
+    ramp = (torch.arange(5.0) * 0.2).expand(1, 3, 4, 5)
+    features = texture(ramp, one_region(ramp), ONE, 20, 0.0).view(20, 20)
+    assert features[10].count_nonzero() == 2  # ∇y = 0 lies at the lower end of cell 10
+    assert features.count_nonzero() == 2
+    torch.testing.assert_close(features[10, 13:15].sum(), torch.tensor(0.6), rtol=0, atol=1e-6)
+    torch.testing.assert_close(features[10, 11:13].sum(), torch.tensor(0.4), rtol=0, atol=1e-6)
+
+
+def test_a_transposed_image_gives_a_transposed_histogram() -> None:
+    images = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    here = texture(images, one_region(images), ONE, 8, 0.1).view(8, 8)
+    there = texture(images.mT.contiguous(), one_region(images), ONE, 8, 0.1).view(8, 8)
+    assert not torch.allclose(here, there, atol=1e-4)
+    torch.testing.assert_close(there, here.mT, rtol=0, atol=1e-5)
+
+
+def test_a_brighter_image_has_the_same_texture() -> None:
+    images = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0)) / 2
+    here = texture(images, one_region(images), ONE, 8, 0.1)
+    there = texture(images + 0.5, one_region(images), ONE, 8, 0.1)
+    assert here.max() > 0.01
+    torch.testing.assert_close(there, here, rtol=0, atol=1e-5)

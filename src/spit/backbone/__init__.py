@@ -8,16 +8,8 @@ from spit.backbone.transformer import Transformer, TransformerOptions
 from spit.parts import BACKBONES
 
 __all__ = [
-    "Attention",
-    "Block",
-    "Heads",
-    "Record",
-    "Recorder",
-    "Spans",
-    "Transformer",
-    "TransformerOptions",
-    "attention_maps",
-    "ragged_attention",
+    "Attention", "Block", "Heads", "Record", "Recorder", "Spans", "Transformer", "TransformerOptions",
+    "attention_maps", "ragged_attention",
 ]
 
 BACKBONES.register("transformer", Transformer)

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from spit import kernels
 from spit.features.color import FILLS, NORMALIZATIONS, color_features, squares
-from spit.features.gradient import gradient_features
-from spit.features.position import position_features
 from spit.images import Images, image_blocks, to_float
 from spit.options import Options, documented, option
 from spit.partition import Partition
@@ -45,7 +43,12 @@ class FeatureExtractor(FeatureOptions):
     """The interpolating feature extractor φ, without parameters (§2.3).
 
     A token's features are ``[ξ^col, ξ^pos, ξ^grad]``: colour (C, K, K), position (K, K) and gradient (K, K), each
-    flattened. Only the colour features are differentiable with respect to the images.
+    flattened. :mod:`spit.kernels` has their formulas.
+
+    Note:
+        Gradients are those of the raw grey image, as in the published code, not of the normalised one. Only the colour
+        features are differentiable with respect to the images: with the paper's narrow kernels a histogram is nearly a
+        count, whose slope carries little.
 
     Example:
         >>> import spit, torch
@@ -87,10 +90,12 @@ class FeatureExtractor(FeatureOptions):
             first += len(boxes)
             parts = [
                 color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill),
-                position_features(labels, offsets, self.position_bins, self.position_sigma, boxes),
+                kernels.position_histogram(labels, offsets, self.position_bins, self.position_sigma, boxes),
             ]
             if self.gradients:
-                parts.append(gradient_features(block, labels, offsets, self.gradient_bins, self.gradient_sigma, boxes))
+                gradients = kernels.scharr(block.detach())
+                parts.append(kernels.gradient_histogram(gradients, labels, offsets, self.gradient_bins,
+                                                        self.gradient_sigma, boxes))
             features.append(torch.cat(parts, dim=1))
         return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
 

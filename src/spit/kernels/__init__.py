@@ -2,7 +2,7 @@
 
 ``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba and
 ``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
-selects one. ``exact_sqrt`` and ``pieces`` are plain torch and run on any device.
+selects one. ``exact_sqrt``, ``pieces`` and ``region_sizes`` are plain torch and run on any device.
 
 Code outside this package imports from here or from ``kernels.rules``, never from a backend.
 """
@@ -20,32 +20,13 @@ from torch import Tensor
 
 from spit.errors import MissingExtra
 from spit.kernels import reference
-from spit.kernels.arithmetic import exact_sqrt
-from spit.kernels.connectivity import pieces
+from spit.kernels.portable import exact_sqrt, pieces, region_sizes
 from spit.kernels.rules import SCALE, Levels, Rules
 
 __all__ = [
-    "SCALE",
-    "Levels",
-    "Rules",
-    "backend",
-    "between",
-    "color_patches",
-    "compose",
-    "diffuse",
-    "exact_sqrt",
-    "gradient_histogram",
-    "look_up",
-    "nearest_sites",
-    "pieces",
-    "position_histogram",
-    "refine",
-    "region_boxes",
-    "region_sizes",
-    "saturate",
-    "scharr",
-    "superpixel_labels",
-    "superpixels",
+    "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
+    "gradient_histogram", "look_up", "nearest_sites", "pieces", "position_histogram", "refine", "region_boxes",
+    "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels",
 ]
 
 P = ParamSpec("P")
@@ -103,7 +84,6 @@ superpixel_labels = _dispatched(reference.superpixel_labels)
 between = _dispatched(reference.between)
 refine = _dispatched(reference.refine)
 nearest_sites = _dispatched(reference.nearest_sites)
-region_sizes = _dispatched(reference.region_sizes)
 region_boxes = _dispatched(reference.region_boxes)
 compose = _dispatched(reference.compose)
 color_patches = _dispatched(reference.color_patches)

@@ -9,12 +9,7 @@ from spit.tokenizers.superpixel import SuperpixelTokenizer
 from spit.tokenizers.voronoi import VoronoiTokenizer
 
 __all__ = [
-    "TOKENIZERS",
-    "PatchTokenizer",
-    "SuperpixelTokenizer",
-    "Tokenizer",
-    "VoronoiTokenizer",
-    "create_tokenizer",
+    "TOKENIZERS", "PatchTokenizer", "SuperpixelTokenizer", "Tokenizer", "VoronoiTokenizer", "create_tokenizer",
 ]
 
 for _name, _kind in (("patch", PatchTokenizer), ("voronoi", VoronoiTokenizer), ("superpixel", SuperpixelTokenizer)):

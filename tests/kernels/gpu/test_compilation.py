@@ -57,7 +57,6 @@ gpu.look_up(images.byte(), torch.zeros(3, 256))
 gpu.look_up(images[:, :1].byte(), torch.zeros(1, 256, dtype=torch.int16))
 gpu.scharr(images)
 gpu.scharr(images[:, :1].byte())
-gpu.region_sizes(labels, offsets)
 gpu.refine(labels, offsets, images.byte(), 1)
 gpu.region_boxes(labels, offsets)
 gpu.color_patches(images.requires_grad_(), labels, offsets, boxes, 16).sum().backward()
@@ -75,7 +74,7 @@ KERNELS = {
     "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "_diffuse", "_find_roots",
     "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "_number_roots",
     "pixel_points", "_position_histogram", "region_points", "_scharr",
-    "_sizes", "sum_pixels", "sum_regions", "_tabulate", "walk_list", "walk_pixels",
+    "sum_pixels", "sum_regions", "_tabulate", "walk_list", "walk_pixels",
 }
 
 

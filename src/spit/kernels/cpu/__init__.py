@@ -4,6 +4,6 @@
 from spit.kernels.cpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.cpu.preprocess import diffuse, look_up, saturate
 from spit.kernels.cpu.refinement import refine
-from spit.kernels.cpu.regions import compose, region_boxes, region_sizes
+from spit.kernels.cpu.regions import compose, region_boxes
 from spit.kernels.cpu.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.cpu.voronoi import nearest_sites

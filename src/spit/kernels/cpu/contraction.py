@@ -12,7 +12,7 @@ from numba import njit
 
 from spit.kernels.cpu.forest import ordered
 from spit.kernels.cpu.threads import Array
-from spit.kernels.rules import COSINE, SCALE, VARIANCE
+from spit.kernels.rules import COSINE, EUCLIDEAN, SCALE, VARIANCE
 
 F = np.float32
 RECENT = 4096
@@ -64,11 +64,10 @@ def pixel_points(row: Array, kind: int, out: Array) -> None:
     channels, width = row.shape
     lengths = np.full(width, SCALE, np.float32)
     if kind == COSINE:
-        for x in range(width):
-            lengths[x] = F(row[0, x]) * F(row[0, x])
-        for c in range(1, channels):
+        for c in range(channels):
             for x in range(width):
-                lengths[x] = lengths[x] + F(row[c, x]) * F(row[c, x])
+                square = F(row[c, x]) * F(row[c, x])
+                lengths[x] = square if c == 0 else lengths[x] + square
         for x in range(width):
             length = np.sqrt(lengths[x])
             lengths[x] = length if length != F(0) else F(1)
@@ -81,26 +80,14 @@ def pixel_points(row: Array, kind: int, out: Array) -> None:
 def similarity(a: Array, b: Array, kind: int, out: Array) -> None:
     """The similarity of the pixels a[:, i] and b[:, i]."""
     channels, count = a.shape
-    if kind == COSINE:
+    for c in range(channels):
         for i in range(count):
-            out[i] = a[0, i] * b[0, i]
-        for c in range(1, channels):
-            for i in range(count):
-                out[i] = out[i] + a[c, i] * b[c, i]
-    else:
+            p, q = a[c, i], b[c, i]
+            term = p * q if kind == COSINE else (p - q) * (p - q)
+            out[i] = term if c == 0 else out[i] + term
+    if kind != COSINE:
         for i in range(count):
-            gap = a[0, i] - b[0, i]
-            out[i] = gap * gap
-        for c in range(1, channels):
-            for i in range(count):
-                gap = a[c, i] - b[c, i]
-                out[i] = out[i] + gap * gap
-        if kind == VARIANCE:
-            for i in range(count):
-                out[i] = -(F(0.5) * out[i])
-        else:
-            for i in range(count):
-                out[i] = -np.sqrt(out[i])
+            out[i] = -(F(0.5) * out[i]) if kind == VARIANCE else -np.sqrt(out[i])
 
 
 @njit(cache=True, nogil=True)
@@ -199,9 +186,8 @@ def region_points(sums: Array, sizes: Array, kind: int) -> Array:
     for v in range(count):
         length = F(sizes[v] * SCALE)
         if kind == COSINE:
-            first = F(sums[v, 0])
-            square = first * first
-            for c in range(1, channels):
+            square = F(0)
+            for c in range(channels):
                 value = F(sums[v, c])
                 square = square + value * value
             length = np.sqrt(square)
@@ -214,21 +200,11 @@ def region_points(sums: Array, sizes: Array, kind: int) -> Array:
 @njit(cache=True, nogil=True)
 def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
     """w(u, u): (size − mean) / std of the sizes, clipped."""
-    count = len(sizes)
-    total = 0
-    squares = 0
-    for v in range(count):
-        total += sizes[v]
-        squares += sizes[v] * sizes[v]
-    mean = total / count
-    variance = squares / count - mean * mean
-    weights = np.zeros(count, np.float32)
-    if variance > 0:
-        deviation = np.sqrt(variance)
-        shifted = loop_mean * mean
-        for v in range(count):
-            weights[v] = F(min(max((sizes[v] - shifted) / deviation, -clip), clip))
-    return weights
+    mean = sizes.sum() / len(sizes)
+    variance = (sizes * sizes).sum() / len(sizes) - mean * mean
+    if variance <= 0:
+        return np.zeros(len(sizes), F)
+    return np.clip((sizes - loop_mean * mean) / np.sqrt(variance), -clip, clip).astype(F)
 
 
 @njit(cache=True, nogil=True)
@@ -241,36 +217,29 @@ def density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def link_regions(
-    edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, ratio: tuple[Any, Any], kind: int
-) -> tuple[Array, Array]:
+def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, compactness: float,
+                 kind: int) -> tuple[Array, Array]:
     """Each region's best neighbour, or itself with loops, and the weight of that edge. Overwrites ``loops``."""
     count, channels = points.shape
     weights = np.empty(len(edges), np.float32)
     for e in range(len(edges)):
         u, v = edges[e, 0], edges[e, 1]
-        if kind == COSINE:
-            weight = points[u, 0] * points[v, 0]
-            for c in range(1, channels):
-                weight = weight + points[u, c] * points[v, c]
-        else:
-            gap = points[u, 0] - points[v, 0]
-            weight = gap * gap
-            for c in range(1, channels):
-                gap = points[u, c] - points[v, c]
-                weight = weight + gap * gap
-            if kind == VARIANCE:
-                a, b = F(sizes[u]), F(sizes[v])
-                weight = -((a * b) / (a + b) * weight)
-            else:
-                weight = -np.sqrt(weight)
+        weight = F(0)
+        for c in range(channels):
+            p, q = points[u, c], points[v, c]
+            weight = weight + (p * q if kind == COSINE else (p - q) * (p - q))
+        if kind == VARIANCE:
+            a, b = F(sizes[u]), F(sizes[v])
+            weight = -((a * b) / (a + b) * weight)
+        elif kind == EUCLIDEAN:
+            weight = -np.sqrt(weight)
         weights[e] = weight
-    if ratio[0] > 0:
+    if compactness > 0:
+        dense, similar = F(compactness), F(1 - compactness)
         for e in range(len(edges)):
-            dense = density(edges[e, 0], edges[e, 1], sizes, boxes)
-            weights[e] = ratio[0] * dense + ratio[1] * weights[e]
+            weights[e] = dense * density(edges[e, 0], edges[e, 1], sizes, boxes) + similar * weights[e]
         for v in range(len(loops)):
-            loops[v] = ratio[0] * density(v, v, sizes, boxes) + ratio[1] * loops[v]
+            loops[v] = dense * density(v, v, sizes, boxes) + similar * loops[v]
     keys = np.full(count, np.iinfo(np.int64).min, np.int64)
     order = ordered(weights)
     for e in range(len(edges)):

@@ -1,111 +1,47 @@
 """φ in numba: the functions of ``reference/features.py``, one image per thread."""
 
-from math import ceil, exp, floor, log, sqrt
+from math import ceil, floor, log, sqrt
 from typing import Any
 
 import numpy as np
 import torch
 from numba import njit
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
 
 from spit.kernels.cpu.threads import Array, for_each_image
+from spit.kernels.sampling import differentiable
 
 RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is skipped
 TABLE_STEPS = 2048  # table entries per σ: linear interpolation errs by less than 1/(8·2048²) = 3e-8
 
 
-def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
-                  masked: bool = True) -> Tensor:
-    """See :func:`spit.kernels.reference.color_patches`."""
-    patches: Tensor = _ColorPatches.apply(  # type: ignore[no-untyped-call]
-        images, labels, offsets, boxes, resolution, masked)
-    return patches
-
-
-def position_histogram(
-    labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
-) -> Tensor:
+def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.position_histogram`."""
     _, height, width = labels.shape
-    maps, starts = labels.contiguous().numpy(), offsets.tolist()
-    histogram = torch.empty(starts[-1], bins * bins)
-    out = histogram.numpy()
-    y_weights, y_first, y_last = _position_weights(height, max(height, width), bins, sigma)
-    x_weights, x_first, x_last = _position_weights(width, max(height, width), bins, sigma)
-    x_sums = np.zeros((width + 1, bins))
-    np.cumsum(x_weights, axis=0, out=x_sums[1:])
-
-    def process(b: int) -> None:
-        rows = out[starts[b] : starts[b + 1]]
-        _position_histogram(maps[b], y_weights, y_first, y_last, x_sums, x_first, x_last, rows)
-
-    for_each_image(process, len(maps))
+    histogram = torch.empty(int(offsets[-1]), bins * bins)
+    y_weights, *y_range = _position_weights(height, max(height, width), bins, sigma)
+    x_weights, *x_range = _position_weights(width, max(height, width), bins, sigma)
+    x_sums = np.pad(x_weights, ((1, 0), (0, 0))).cumsum(0)
+    for_each_image(_position_histogram, labels, y_weights, *y_range, x_sums, *x_range,
+                   histogram.split(offsets.diff().tolist()))
     return histogram
 
 
-def gradient_histogram(
-    gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
-) -> Tensor:
+def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float,
+                       boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
-    values, maps, starts = gradients.contiguous().numpy(), labels.contiguous().numpy(), offsets.tolist()
-    histogram = torch.empty(starts[-1], bins * bins)
-    out = histogram.numpy()
-    table = _gaussian_table()
-
-    def process(b: int) -> None:
-        _gradient_histogram(values[b], maps[b], bins, sigma, table, out[starts[b] : starts[b + 1]])
-
-    for_each_image(process, len(maps))
+    histogram = torch.empty(int(offsets[-1]), bins * bins)
+    for_each_image(_gradient_histogram, gradients, labels, bins, sigma, _gaussian_table(),
+                   histogram.split(offsets.diff().tolist()))
     return histogram
 
 
 def scharr(images: Tensor) -> Tensor:
     """See :func:`spit.kernels.reference.scharr`."""
-    pixels = images.contiguous().numpy()
     dtype, white = (torch.float32, 255) if images.dtype == torch.uint8 else (images.dtype, 1)
     gradients = torch.empty(len(images), 2, *images.shape[2:], dtype=dtype)
-    out = gradients.numpy()
-    for_each_image(lambda b: _scharr(pixels[b], white, out[b]), len(images))
+    for_each_image(_scharr, images, white, gradients)
     return gradients
-
-
-class _ColorPatches(torch.autograd.Function):
-    """The interpolation and its adjoint."""
-
-    @staticmethod
-    def forward(
-        ctx: FunctionCtx, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int, masked: bool
-    ) -> Tensor:
-        ctx.save_for_backward(labels, offsets, boxes)
-        ctx.shape, ctx.masked = images.shape, masked  # type: ignore[attr-defined]
-        pixels, maps = images.detach().contiguous().numpy(), labels.contiguous().numpy()
-        frames, starts = boxes.contiguous().numpy(), offsets.tolist()
-        patches = images.new_empty(len(boxes), images.shape[1], resolution, resolution)
-        out = patches.numpy()
-
-        def process(b: int) -> None:
-            rows = slice(starts[b], starts[b + 1])
-            _color_patches(pixels[b], maps[b], frames[rows], masked, out[rows])
-
-        for_each_image(process, len(maps))
-        return patches
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None, None, None, None]:
-        labels, offsets, boxes = ctx.saved_tensors  # type: ignore[attr-defined]
-        maps, frames, starts = labels.contiguous().numpy(), boxes.contiguous().numpy(), offsets.tolist()
-        incoming, masked = grad.contiguous().numpy(), ctx.masked  # type: ignore[attr-defined]
-        images_grad = grad.new_zeros(ctx.shape)  # type: ignore[attr-defined]
-        out = images_grad.numpy()
-
-        def process(b: int) -> None:
-            rows = slice(starts[b], starts[b + 1])
-            _color_patches_adjoint(incoming[rows], maps[b], frames[rows], masked, out[b])
-
-        for_each_image(process, len(maps))
-        return images_grad, None, None, None, None, None
 
 
 def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple[Array, Array, Array]:
@@ -150,14 +86,9 @@ def _position_histogram(
     _store_means(histogram, sizes, out)
 
 
-@njit(cache=True, nogil=True)
 def _gaussian_table() -> Array:
     """exp(−d²/2) at d = i / TABLE_STEPS, up to the radius and one step beyond for the interpolation."""
-    size = int(RADIUS * TABLE_STEPS) + 3
-    table = np.empty(size)
-    for i in range(size):
-        table[i] = exp(-((i / TABLE_STEPS) ** 2) / 2)
-    return table
+    return np.exp(-((np.arange(int(RADIUS * TABLE_STEPS) + 3) / TABLE_STEPS) ** 2) / 2)
 
 
 @njit(cache=True, nogil=True)
@@ -233,8 +164,8 @@ def _taps(start: int, end: int, limit: int, places: Array, weights: Array) -> No
 
 
 @njit(cache=True, nogil=True)
-def _color_patches(image: Array, labels: Array, boxes: Array, masked: bool, out: Array) -> None:
-    count, channels, resolution, _ = out.shape
+def _color_patches(image: Array, patches: Array, labels: Array, boxes: Array, masked: bool, adjoint: bool) -> None:
+    count, channels, resolution, _ = patches.shape
     height, width = labels.shape
     ys, xs = np.empty((resolution, 2), np.int64), np.empty((resolution, 2), np.int64)
     y_weights, x_weights = np.empty((resolution, 2)), np.empty((resolution, 2))
@@ -250,32 +181,24 @@ def _color_patches(image: Array, labels: Array, boxes: Array, masked: bool, out:
                 c = y_weights[i, 1] * x_weights[j, 0] if not masked or labels[bottom, left] == n else 0.0
                 d = y_weights[i, 1] * x_weights[j, 1] if not masked or labels[bottom, right] == n else 0.0
                 for channel in range(channels):
-                    out[n, channel, i, j] = (
-                        a * image[channel, top, left]
-                        + b * image[channel, top, right]
-                        + c * image[channel, bottom, left]
-                        + d * image[channel, bottom, right]
-                    )
+                    plane, patch = image[channel], patches[n, channel]
+                    if adjoint:
+                        plane[top, left] += a * patch[i, j]
+                        plane[top, right] += b * patch[i, j]
+                        plane[bottom, left] += c * patch[i, j]
+                        plane[bottom, right] += d * patch[i, j]
+                    else:
+                        patch[i, j] = (a * plane[top, left] + b * plane[top, right]
+                                       + c * plane[bottom, left] + d * plane[bottom, right])
 
 
-@njit(cache=True, nogil=True)
-def _color_patches_adjoint(grad: Array, labels: Array, boxes: Array, masked: bool, out: Array) -> None:
-    count, channels, resolution, _ = grad.shape
-    height, width = labels.shape
-    ys, xs = np.empty((resolution, 2), np.int64), np.empty((resolution, 2), np.int64)
-    y_weights, x_weights = np.empty((resolution, 2)), np.empty((resolution, 2))
-    for n in range(count):
-        _taps(boxes[n, 0], boxes[n, 2], height, ys, y_weights)
-        _taps(boxes[n, 1], boxes[n, 3], width, xs, x_weights)
-        for i in range(resolution):
-            for j in range(resolution):
-                for p in range(2):
-                    for q in range(2):
-                        y, x = ys[i, p], xs[j, q]
-                        weight = y_weights[i, p] * x_weights[j, q]
-                        if weight != 0 and (not masked or labels[y, x] == n):
-                            for channel in range(channels):
-                                out[channel, y, x] += weight * grad[n, channel, i, j]
+def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, masked: bool,
+            adjoint: bool) -> None:
+    counts = offsets.diff().tolist()
+    for_each_image(_color_patches, images, patches.split(counts), labels, boxes.split(counts), masked, adjoint)
+
+
+color_patches = differentiable(_sample)
 
 
 @njit(cache=True, nogil=True)

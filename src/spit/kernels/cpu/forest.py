@@ -69,25 +69,22 @@ def ordered(weights: Array) -> Array:
 @njit(cache=True, nogil=True)
 def merge_below(edges: Array, means: Array, threshold: float) -> Array:
     """The smallest region that each is joined to by edges shorter than the threshold."""
-    count, channels = means.shape
     near = F(threshold * threshold)
-    root = np.arange(count).astype(np.int32)
-    for e in range(len(edges)):
-        u, v = edges[e, 0], edges[e, 1]
-        gap = means[u, 0] - means[v, 0]
-        distance = gap * gap
-        for c in range(1, channels):
+    root = np.arange(len(means)).astype(np.int32)
+    for u, v in edges:
+        distance = F(0)
+        for c in range(means.shape[1]):
             gap = means[u, c] - means[v, c]
             distance = distance + gap * gap
         if distance < near:
-            while root[u] != u:
-                root[u] = root[root[u]]
-                u = root[u]
-            while root[v] != v:
-                root[v] = root[root[v]]
-                v = root[v]
-            if u < v:
-                root[v] = u
-            else:
-                root[u] = v
+            a, b = find(root, u), find(root, v)
+            root[max(a, b)] = min(a, b)
     return root
+
+
+@njit(cache=True, nogil=True)
+def find(root: Array, v: int) -> int:
+    while root[v] != v:
+        root[v] = root[root[v]]
+        v = root[v]
+    return v

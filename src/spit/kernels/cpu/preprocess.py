@@ -12,24 +12,21 @@ from spit.kernels.rules import FRACTION, HALF, SCALE
 def look_up(images: Tensor, table: Tensor) -> Tensor:
     """See :func:`spit.kernels.reference.look_up`."""
     out = torch.empty(images.shape, dtype=table.dtype)
-    source, curves, target = images.contiguous().numpy(), table.numpy(), out.numpy()
-    for_each_image(lambda b: _look_up(source[b], curves, target[b]), len(images))
+    for_each_image(_look_up, images, table.numpy(), out)
     return out
 
 
 def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
     """See :func:`spit.kernels.reference.diffuse`."""
     out = torch.empty(features.shape, dtype=torch.int16)
-    source, fluxes, target = features.contiguous().numpy(), flux.numpy(), out.numpy()
-    for_each_image(lambda b: _diffuse_image(source[b], fluxes, steps, target[b]), len(features))
+    for_each_image(_diffuse, features, flux.numpy(), steps, out)
     return out
 
 
 def saturate(features: Tensor, push: int) -> Tensor:
     """See :func:`spit.kernels.reference.saturate`."""
     out = torch.empty(features.shape, dtype=torch.int16)
-    source, target = features.contiguous().numpy(), out.numpy()
-    for_each_image(lambda b: _saturate(source[b], push, target[b]), len(features))
+    for_each_image(_saturate, features, push, out)
     return out
 
 
@@ -54,7 +51,7 @@ def _saturate(image: Array, push: int, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _diffuse_image(image: Array, flux: Array, steps: int, out: Array) -> None:
+def _diffuse(image: Array, flux: Array, steps: int, out: Array) -> None:
     spare = np.empty(image.shape[1:], np.int16)
     for c in range(image.shape[0]):
         source, target = spare, out[c]

@@ -13,13 +13,7 @@ F = np.float32
 def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tensor:
     """See :func:`spit.kernels.reference.refine`."""
     answer = torch.empty_like(labels, memory_format=torch.contiguous_format)
-    before, planes, after = labels.contiguous().numpy(), pixels.contiguous().numpy(), answer.numpy()
-    counts = offsets.diff().tolist()
-
-    def refine_image(b: int) -> None:
-        _refine_image(before[b], counts[b], planes[b], sweeps, after[b])
-
-    for_each_image(refine_image, len(labels))
+    for_each_image(_refine_image, labels, offsets.diff(), pixels, sweeps, answer)
     return answer
 
 
@@ -105,12 +99,9 @@ def _removable(above: Array, here: Array, below: Array, free: Array) -> None:
 @njit(cache=True, nogil=True)
 def _errors(row: Array, found: Array, regions: Array, means: Array, factor: Array, out: Array, count: int) -> None:
     """factor_v · ‖x − μ_v‖² for each pixel found in a row and the region v it is compared with."""
-    for i in range(count):
-        gap = F(row[0, found[i]]) - means[0, regions[i]]
-        out[i] = gap * gap
-    for c in range(1, len(row)):
+    for c in range(len(row)):
         for i in range(count):
             gap = F(row[c, found[i]]) - means[c, regions[i]]
-            out[i] = out[i] + gap * gap
+            out[i] = gap * gap if c == 0 else out[i] + gap * gap
     for i in range(count):
         out[i] = factor[regions[i]] * out[i]

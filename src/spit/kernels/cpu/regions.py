@@ -1,4 +1,4 @@
-"""Regions of a partition as compiled loops: sizes, boxes, and the way up a hierarchy."""
+"""Regions of a partition as compiled loops: boxes, and the way up a hierarchy."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,10 @@ from torch import Tensor
 from spit.kernels.cpu.threads import Array, for_each_image
 
 
-def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """See :func:`spit.kernels.reference.region_sizes`."""
-    sizes = torch.zeros(int(offsets[-1]), dtype=torch.int64)
-    maps, starts, out = labels.contiguous().numpy(), offsets.tolist(), sizes.numpy()
-    for_each_image(lambda b: _sizes(maps[b], out[starts[b] : starts[b + 1]]), len(labels))
-    return sizes
-
-
 def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
     """See :func:`spit.kernels.reference.region_boxes`."""
     boxes = torch.zeros(int(offsets[-1]), 4, dtype=torch.int32)
-    maps, starts, out = labels.contiguous().numpy(), offsets.tolist(), boxes.numpy()
-    for_each_image(lambda b: _boxes(maps[b], out[starts[b] : starts[b + 1]]), len(labels))
+    for_each_image(_boxes, labels, boxes.split(offsets.diff().tolist()))
     return boxes
 
 
@@ -42,13 +33,6 @@ def _compose(lower: Array, upper: Array, below: Array, above: Array, out: Array)
     for b in range(len(below) - 1):
         for v in range(below[b], below[b + 1]):
             out[v] = upper[above[b] + lower[v]]
-
-
-@njit(cache=True, nogil=True)
-def _sizes(labels: Array, out: Array) -> None:
-    for y in range(labels.shape[0]):
-        for x in range(labels.shape[1]):
-            out[labels[y, x]] += 1
 
 
 @njit(cache=True, nogil=True)

@@ -8,23 +8,34 @@ from typing import Any
 
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 Array = npt.NDArray[Any]
 
 
-def for_each_image(function: Callable[[int], None], count: int) -> None:
-    """Call ``function(b)`` for every b below ``count``, on ``torch.get_num_threads()`` threads.
+def for_each_image(kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Call a kernel for every image, on ``torch.get_num_threads()`` threads, and collect what it returns.
 
-    Returns when all calls have returned, and raises the first error. A loader's worker process, where torch
-    has one thread, makes the calls in turn. Calls must not nest.
+    Raises the first error. A loader's worker process, where torch has one thread, makes the calls in turn.
+    Calls must not nest.
+
+    Args:
+        arguments: of the kernel. A tensor ``(B, ...)`` or a tuple of B tensors is passed image by image, as an array;
+            the kernel may write to contiguous ones. Anything else is passed to every call.
     """
-    threads = min(torch.get_num_threads(), count)
-    if threads <= 1:
-        for index in range(count):
-            function(index)
-        return
-    for _ in _pool(torch.get_num_threads(), os.getpid()).map(function, range(count)):
-        pass
+    parts = [argument.detach().contiguous().numpy() if isinstance(argument, Tensor)
+             else [part.numpy() for part in argument] if isinstance(argument, tuple) else None
+             for argument in arguments]
+    count = next(len(part) for part in parts if part is not None)
+
+    def call(b: int) -> Any:
+        return kernel(*(argument if part is None else part[b]
+                        for argument, part in zip(arguments, parts, strict=True)))
+
+    threads = torch.get_num_threads()
+    if min(threads, count) <= 1:
+        return [call(b) for b in range(count)]
+    return list(_pool(threads, os.getpid()).map(call, range(count)))
 
 
 @lru_cache(maxsize=2)

@@ -11,13 +11,8 @@ from spit.kernels.cpu.threads import Array, for_each_image
 def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
     """See :func:`spit.kernels.reference.nearest_sites`."""
     labels = torch.empty(len(sites), height, width, dtype=torch.int32)
-    points, out = sites.contiguous().numpy(), labels.numpy()
-
-    def cells(b: int) -> None:
-        _nearest(points[b], out[b])
-        settle(points[b], out[b])
-
-    for_each_image(cells, len(sites))
+    for_each_image(_nearest, sites, labels)
+    for_each_image(settle, sites, labels)
     return labels
 
 

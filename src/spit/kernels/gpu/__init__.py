@@ -4,7 +4,7 @@
 from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.gpu.preprocess import diffuse, look_up
 from spit.kernels.gpu.refinement import refine
-from spit.kernels.gpu.regions import compose, region_boxes, region_sizes
+from spit.kernels.gpu.regions import compose, region_boxes
 from spit.kernels.gpu.superpixels import superpixel_labels, superpixels
 from spit.kernels.gpu.voronoi import nearest_sites
 from spit.kernels.reference.preprocess import saturate  # plain torch, which runs on any device

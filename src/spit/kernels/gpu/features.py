@@ -7,35 +7,25 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from spit.kernels.gpu.launch import BLOCK, blocks
 from spit.kernels.gpu.regions import region_boxes
+from spit.kernels.sampling import differentiable
 
 CHUNK = 64  # pixels of a box per step of a histogram
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # exact float32
 NOWHERE = tl.constexpr(1e9)  # a value so far away that its kernel is 0 at every bin
 
 
-def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
-                  masked: bool = True) -> Tensor:
-    """See :func:`spit.kernels.reference.color_patches`."""
-    patches: Tensor = _ColorPatches.apply(images, labels, offsets, boxes, resolution, masked)
-    return patches
-
-
-def position_histogram(
-    labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
-) -> Tensor:
+def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.position_histogram`."""
     _, height, width = labels.shape
     return _histogram(_position_histogram, labels, labels, offsets, boxes, bins, sigma,
                       longest=max(height, width), ROWS=16, COLUMNS=32)
 
 
-def gradient_histogram(
-    gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
-) -> Tensor:
+def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float,
+                       boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
     return _histogram(_gradient_histogram, gradients.contiguous(), labels, offsets, boxes, bins, sigma, CHUNK=CHUNK)
 
@@ -51,37 +41,17 @@ def scharr(images: Tensor) -> Tensor:
     return gradients
 
 
-class _ColorPatches(torch.autograd.Function):
-    """The interpolation and its adjoint."""
-
-    @staticmethod
-    def forward(ctx: Any, images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
-                masked: bool) -> Tensor:
-        images, labels, boxes = images.contiguous(), labels.contiguous(), boxes.contiguous()
-        image_of = _image_of(offsets, len(boxes))
-        ctx.save_for_backward(labels, offsets, boxes, image_of)
-        ctx.shape, ctx.masked = images.shape, masked
-        patches = images.new_empty(len(boxes), images.shape[1], resolution, resolution)
-        _sample(images, patches, labels, offsets, boxes, image_of, masked, backward=False)
-        return patches
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None, None]:
-        labels, offsets, boxes, image_of = ctx.saved_tensors
-        images_grad = grad.new_zeros(ctx.shape)
-        _sample(images_grad, grad.contiguous(), labels, offsets, boxes, image_of, ctx.masked, backward=True)
-        return images_grad, None, None, None, None, None
-
-
-def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, image_of: Tensor,
-            masked: bool, backward: bool) -> None:
+def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, masked: bool,
+            adjoint: bool) -> None:
     _, channels, height, width = images.shape
     resolution = patches.shape[-1]
     samples = triton.next_power_of_2(resolution * resolution)
     _color_patches[(len(boxes), triton.cdiv(samples, BLOCK))](
-        images, patches, labels, offsets, boxes, image_of, height, width, C=channels, K=resolution,
-        MASKED=masked, BACKWARD=backward, BLOCK=min(samples, BLOCK), num_warps=4)
+        images, patches, labels, offsets, boxes, _image_of(offsets, len(boxes)), height, width, C=channels,
+        K=resolution, MASKED=masked, ADJOINT=adjoint, BLOCK=min(samples, BLOCK), num_warps=4)
+
+
+color_patches = differentiable(_sample)
 
 
 def _histogram(kernel: Any, values: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor | None, bins: int,
@@ -116,7 +86,7 @@ def _taps(i, start, end, K: tl.constexpr):
 
 @triton.jit
 def _color_patches(images, patches, labels, offsets, boxes, image_of, height, width, C: tl.constexpr,
-                   K: tl.constexpr, MASKED: tl.constexpr, BACKWARD: tl.constexpr, BLOCK: tl.constexpr):
+                   K: tl.constexpr, MASKED: tl.constexpr, ADJOINT: tl.constexpr, BLOCK: tl.constexpr):
     region = tl.program_id(0).to(tl.int64)
     image = tl.load(image_of + region).to(tl.int64)
     label = (region - tl.load(offsets + image)).to(tl.int32)
@@ -132,7 +102,7 @@ def _color_patches(images, patches, labels, offsets, boxes, image_of, height, wi
     for channel in tl.static_range(C):
         plane = images + (image * C + channel) * height * width
         place = patches + (region * C + channel) * K * K + sample
-        if BACKWARD:
+        if ADJOINT:
             grad = tl.load(place, inside, 0.0)
             tl.atomic_add(plane + a_pixel, up * before * grad, a_own, sem="relaxed")
             tl.atomic_add(plane + b_pixel, up * after * grad, b_own, sem="relaxed")

@@ -1,4 +1,4 @@
-"""Regions of a partition in Triton: sizes, boxes, and the way up a hierarchy."""
+"""Regions of a partition in Triton: boxes, and the way up a hierarchy."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,6 @@ import triton.language as tl
 from torch import Tensor
 
 from spit.kernels.gpu.launch import BLOCK, blocks
-
-
-def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """See :func:`spit.kernels.reference.region_sizes`."""
-    labels = labels.contiguous()
-    sizes = torch.zeros(int(offsets[-1]), dtype=torch.int64, device=labels.device)
-    pixels = labels[0].numel()
-    _sizes[(blocks(pixels), len(labels))](labels, offsets, sizes, pixels, BLOCK)
-    return sizes
 
 
 def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
@@ -40,15 +31,6 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
         _compose[(programs, batch)](lower, labels, below, above, answer, BLOCK)
         labels = answer
     return labels
-
-
-@triton.jit
-def _sizes(labels, offsets, sizes, pixels, BLOCK: tl.constexpr):
-    image = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < pixels
-    region = tl.load(labels + image * pixels + i, inside, 0) + tl.load(offsets + image)
-    tl.atomic_add(sizes + region, tl.full((BLOCK,), 1, tl.int64), inside, sem="relaxed")
 
 
 @triton.jit

@@ -15,7 +15,7 @@ from spit.kernels.gpu.regions import compose
 from spit.kernels.gpu.replay import replay
 from spit.kernels.reference.contraction import region_points as means_of
 from spit.kernels.reference.forest import merge_below
-from spit.kernels.reference.superpixels import flatten
+from spit.kernels.reference.superpixels import contract_levels, flatten
 from spit.kernels.rules import EUCLIDEAN, SCALE, Levels, Rules
 
 PACKABLE = 2**19
@@ -26,9 +26,8 @@ PROGRAMS = 2048
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
     """See :func:`spit.kernels.reference.superpixels`."""
-    graph = _contract_images(features, rules)
-    if rules.merge_threshold > 0:
-        graph.contract(graph.merge_below(rules.merge_threshold))
+    graph = _Graph(features.contiguous(), rules)
+    contract_levels(graph)
     levels = graph.levels()
     if rules.max_tokens is not None:
         levels = _bound(graph, levels, rules.max_tokens)
@@ -50,18 +49,9 @@ def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
 def _last_level(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[Tensor, ...]:
     (features,) = tensors
     batch, _, height, width = features.shape
-    graph = _contract_images(features, rules)
-    return compose(graph.parents, graph.offsets).view(batch, height, width), graph.offsets[-1].diff()
-
-
-def _contract_images(features: Tensor, rules: Rules) -> "_Graph":
-    """The levels of §2.2, none of which waits for the device."""
     graph = _Graph(features.contiguous(), rules)
-    graph.contract(graph.link_pixels())
-    for _ in range(1, rules.levels):
-        chosen, _ = graph.link_regions(loops=rules.loop_clip is not None)
-        graph.contract(chosen)
-    return graph
+    contract_levels(graph)
+    return compose(graph.parents, graph.offsets).view(batch, height, width), graph.offsets[-1].diff()
 
 
 class _Graph:
@@ -101,8 +91,8 @@ class _Graph:
         contraction.link_pixels[grid](points, chosen, self.height, self.width, **options)
         return chosen
 
-    def link_regions(self, loops: bool) -> tuple[Tensor, Tensor]:
-        """Ê^(t), t ≥ 1: each region's best neighbour, or itself with ``loops``, and the weight."""
+    def link_regions(self, loop_clip: float | None) -> tuple[Tensor, Tensor]:
+        """Ê^(t), t ≥ 1: each region's best neighbour, or itself if self-loops have a bound, and the weight."""
         offsets, rules = self.offsets[-1], self.rules
         grid = (blocks(self.pixels // 2 + 1), self.batch)
         points = self._new(self.capacity * self.channels, dtype=torch.float32)
@@ -114,9 +104,9 @@ class _Graph:
         ratio = (float(rules.compactness), float(1 - rules.compactness))
         chosen, weights = self._new(self.capacity), self._new(self.capacity, dtype=torch.float32)
         contraction.choose[grid](
-            keys, sizes, self.boxes, offsets, squares, chosen, weights, self.pixels, *ratio, LOOPS=loops,
-            LOOP_MEAN=rules.loop_mean, LOOP_CLIP=rules.loop_clip or 0.0, BOXES=self.options["BOXES"], BLOCK=BLOCK,
-            **EXACT)
+            keys, sizes, self.boxes, offsets, squares, chosen, weights, self.pixels, *ratio,
+            LOOPS=loop_clip is not None, LOOP_MEAN=rules.loop_mean, LOOP_CLIP=loop_clip or 0.0,
+            BOXES=self.options["BOXES"], BLOCK=BLOCK, **EXACT)
         return chosen, weights
 
     def merge_below(self, threshold: float) -> Tensor:
@@ -124,7 +114,7 @@ class _Graph:
         edges, length = self._walk_edges()
         count, edge_count = torch.stack([self.offsets[-1][-1], length[0]]).tolist()
         means = means_of(*self._sums(count), EUCLIDEAN)
-        return self._padded(merge_below(edges[:, :edge_count].long(), means, threshold))
+        return self._padded(merge_below(edges[:, :edge_count].T.long(), means, threshold))
 
     def contract(self, chosen: Tensor) -> None:
         """π^(t) → π^(t+1): the trees of the forest become regions."""
@@ -220,7 +210,7 @@ def _bound(graph: _Graph, levels: Levels, bound: int) -> Levels:
     before = len(levels)
     counts = levels[-1][1]
     while int(counts.max()) > bound:
-        chosen, weights = graph.link_regions(loops=False)
+        chosen, weights = graph.link_regions(None)
         total = int(counts.sum())
         graph.contract(graph._padded(forest.keep_heaviest(chosen[:total], weights[:total], counts, bound)))
         counts = graph.offsets[-1].diff()

@@ -8,24 +8,11 @@ the weights that are compared are float32 numbers computed in one fixed order.
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.reference.preprocess import diffuse, look_up, saturate
 from spit.kernels.reference.refinement import refine
-from spit.kernels.reference.regions import compose, region_boxes, region_sizes
+from spit.kernels.reference.regions import compose, region_boxes
 from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
 
 __all__ = [
-    "between",
-    "color_patches",
-    "compose",
-    "diffuse",
-    "gradient_histogram",
-    "look_up",
-    "nearest_sites",
-    "position_histogram",
-    "refine",
-    "region_boxes",
-    "region_sizes",
-    "saturate",
-    "scharr",
-    "superpixel_labels",
-    "superpixels",
+    "between", "color_patches", "compose", "diffuse", "gradient_histogram", "look_up", "nearest_sites",
+    "position_histogram", "refine", "region_boxes", "saturate", "scharr", "superpixel_labels", "superpixels",
 ]

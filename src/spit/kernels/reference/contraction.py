@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from spit.kernels.arithmetic import exact_sqrt, running_sum
+from spit.kernels.portable import exact_sqrt, running_sum
 from spit.kernels.rules import COSINE, SCALE, VARIANCE
 
 
@@ -28,7 +28,7 @@ def similarity(edges: Tensor, points: Tensor, sizes: Tensor, kind: int) -> Tenso
 
     Variance: −|π_u||π_v| / (|π_u| + |π_v|) · ‖μ(u) − μ(v)‖², by which Σ‖ξ − μ‖² grows when they join.
     """
-    u, v = edges
+    u, v = edges.unbind(1)
     if kind == COSINE:
         return running_sum(points[u] * points[v])
     gap = points[u] - points[v]
@@ -65,7 +65,7 @@ def density(u: Tensor, v: Tensor, sizes: Tensor, boxes: Tensor) -> Tensor:
     return (4 * total).float() / (perimeter * perimeter).float()
 
 
-def link_regions(edges: Tensor, points: Tensor, sizes: Tensor, boxes: Tensor, loops: Tensor | None, compactness: float,
+def link_regions(edges: Tensor, points: Tensor, sizes: Tensor, boxes: Tensor, loops: Tensor, compactness: float,
                  kind: int) -> tuple[Tensor, Tensor]:
     """Ê: the heaviest edge at each region, w(u, v; λ) = λ δ_∞(u, v) + (1 − λ) w(u, v); its end and its weight.
 
@@ -74,19 +74,18 @@ def link_regions(edges: Tensor, points: Tensor, sizes: Tensor, boxes: Tensor, lo
     the region after the smallest one would have chosen the smallest one.
 
     Shape:
-        edges ``(2, E)``, points ``(V, C)``, sizes and loops ``(V,)``, boxes ``(V, 4)``; both results ``(V,)``.
+        edges ``(E, 2)``, points ``(V, C)``, sizes ``(V,)``, boxes ``(V, 4)``, loops ``(V,)`` or ``(0,)``; both
+        results ``(V,)``.
     """
-    u, v = edges
+    u, v = edges.unbind(1)
     vertices = torch.arange(len(sizes))
+    own = vertices[: len(loops)]
     weights = similarity(edges, points, sizes, kind)
     if compactness > 0:
         ratio = torch.tensor([compactness, 1 - compactness], dtype=torch.float32)
         weights = ratio[0] * density(u, v, sizes, boxes) + ratio[1] * weights
-        if loops is not None:
-            loops = ratio[0] * density(vertices, vertices, sizes, boxes) + ratio[1] * loops
-    tails, heads, weights = torch.cat([u, v]), torch.cat([v, u]), weights.repeat(2)
-    if loops is not None:
-        tails, heads, weights = torch.cat([tails, vertices]), torch.cat([heads, vertices]), torch.cat([weights, loops])
+        loops = ratio[0] * density(own, own, sizes, boxes) + ratio[1] * loops
+    tails, heads, weights = torch.cat([u, v, own]), torch.cat([v, u, own]), torch.cat([weights, weights, loops])
     best = torch.full((len(sizes),), -torch.inf).scatter_reduce_(0, tails, weights, "amax")
     winners = weights == best[tails]
     chosen = vertices.scatter_reduce(0, tails[winners], heads[winners], "amin", include_self=False)
@@ -94,21 +93,21 @@ def link_regions(edges: Tensor, points: Tensor, sizes: Tensor, boxes: Tensor, lo
 
 
 def adjacency(height: int, width: int) -> Tensor:
-    """E^(0), the four-way adjacency of pixels, ``(2, E)``."""
+    """E^(0), the four-way adjacency of pixels, ``(E, 2)``."""
     pixels = torch.arange(height * width).reshape(height, width)
-    return torch.cat([torch.stack([pixels[:, :-1].flatten(), pixels[:, 1:].flatten()]),
-                      torch.stack([pixels[:-1].flatten(), pixels[1:].flatten()])], dim=1)
+    return torch.cat([torch.stack([pixels[:, :-1].flatten(), pixels[:, 1:].flatten()], dim=1),
+                      torch.stack([pixels[:-1].flatten(), pixels[1:].flatten()], dim=1)])
 
 
 def contract_edges(edges: Tensor, labels: Tensor) -> Tensor:
     """The edges between the regions above."""
     edges = labels[edges]
-    return edges[:, edges[0] != edges[1]]
+    return edges[edges[:, 0] != edges[:, 1]]
 
 
-def sum_regions(sums: Tensor, sizes: Tensor, boxes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def sum_regions(sums: Tensor, sizes: Tensor, boxes: Tensor, labels: Tensor,
+                count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Sums, sizes and boxes of the regions above, π_v^(t+1) = ∪ π_u^(t)."""
-    count = int(labels.max()) + 1
     rows = labels[:, None].expand(-1, 2)
     low, high = (boxes.new_zeros(count, 2).scatter_reduce_(0, rows, corner, extreme, include_self=False)
                  for corner, extreme in ((boxes[:, :2], "amin"), (boxes[:, 2:], "amax")))

@@ -53,9 +53,7 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
     return patches.permute(0, 3, 1, 2).contiguous()
 
 
-def position_histogram(
-    labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
-) -> Tensor:
+def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
     """Joint histogram over the positions in each region (§2.3, positional encoding).
 
         ξ^pos_{n,y,x} = 1/|S_n| Σ_{(y_j, x_j) ∈ S_n} exp(−((y − y_j)² + (x − x_j)²) / 2σ²)
@@ -92,9 +90,8 @@ def position_histogram(
     return _region_means(y_weights, x_weights, labels, offsets)
 
 
-def gradient_histogram(
-    gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None
-) -> Tensor:
+def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float,
+                       boxes: Tensor | None = None) -> Tensor:
     """Joint histogram over the image gradients in each region (§2.3, texture features).
 
         ξ^grad_{n,y,x} = 1/|S_n| Σ_{j ∈ S_n} exp(−((y − ∇y_j)² + (x − ∇x_j)²) / 2σ²)

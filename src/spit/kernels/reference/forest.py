@@ -3,17 +3,16 @@
 import torch
 from torch import Tensor
 
-from spit.kernels.arithmetic import running_sum
-from spit.kernels.connectivity import join
+from spit.kernels.portable import join, running_sum
 
 
-def components(chosen: Tensor) -> Tensor:
-    """Ê₊: follow the choices to their roots, and number the roots in order."""
+def components(chosen: Tensor) -> tuple[Tensor, int]:
+    """Ê₊: follow the choices to their roots, and number the roots in order; labels and count."""
     parents = break_pairs(chosen)
     while not torch.equal(parents, parents[parents]):
         parents = parents[parents]
     roots = parents == torch.arange(len(parents))
-    return (roots.cumsum(0) - 1)[parents]
+    return (roots.cumsum(0) - 1)[parents], int(roots.sum())
 
 
 def break_pairs(chosen: Tensor) -> Tensor:
@@ -35,7 +34,7 @@ def keep_heaviest(chosen: Tensor, weights: Tensor, target: int) -> Tensor:
 
 def merge_below(edges: Tensor, means: Tensor, threshold: float) -> Tensor:
     """Final thresholding (App. B): the smallest region that each is joined to by edges shorter than the threshold."""
-    u, v = edges
+    u, v = edges.unbind(1)
     gap = means[u] - means[v]
     near = torch.tensor(threshold * threshold, dtype=torch.float32, device=gap.device)
     close = running_sum(gap * gap) < near

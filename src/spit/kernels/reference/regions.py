@@ -1,19 +1,9 @@
-"""Regions of a partition: sizes, boxes, and the way up a hierarchy."""
+"""Regions of a partition: boxes, and the way up a hierarchy."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-
-
-def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
-    """Pixels in each region.
-
-    Shape:
-        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN,)`` int64.
-    """
-    packed = labels + offsets[:-1, None, None]
-    return torch.bincount(packed.flatten(), minlength=int(offsets[-1]))
 
 
 def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ A weight is float32 made from + − × ÷ √ alone, one operation at a time in 
 ``contraction.py``.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -26,9 +26,7 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
         features ``(B, C, H, W)`` int16; each level is ``(parents, counts)``: ``(ΣV,)`` int32, numbered within
         each image, and ``(B,)`` int64.
     """
-    images = [contract_image(_Graph(image, rules)) for image in features]
-    return [(torch.cat(level).int(), torch.tensor([int(parents.max()) + 1 for parents in level]))
-            for level in zip(*images, strict=True)]
+    return pack_levels([Graph(image, rules).contract_all() for image in features])
 
 
 def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
@@ -53,94 +51,126 @@ def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int
     Shape:
         features ``(C, H, W)`` int16, labels and ceiling ``(H, W)``, all on the CPU, to ``(H, W)`` int32.
     """
-    graph = _Graph(features, Rules(similarity="variance"))
-    graph.merge(labels.flatten().long())
-    if ceiling is not None:
-        above = torch.zeros(len(graph.sizes), dtype=torch.int64)
-        above[labels.flatten().long()] = ceiling.flatten().long()
-        graph.edges = graph.edges[:, above[graph.edges[0]] == above[graph.edges[1]]]
-    parents: Tensor = bound(graph, count)
-    return parents[labels.long()].int()
+    return Graph(features, Rules(similarity="variance")).between(labels, ceiling, count)
+
+
+def pack_levels(images: Sequence[Sequence[Any]]) -> Levels:
+    """The levels of each image, tensors or arrays, side by side."""
+    levels = [[torch.as_tensor(parents) for parents in level] for level in zip(*images, strict=True)]
+    return [(torch.cat(level).int(), torch.tensor([int(parents.max()) + 1 for parents in level])) for level in levels]
 
 
 def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], list[Tensor]], Tensor]) -> Tensor:
     """All levels in one: the region of each pixel, ``(B, H, W)``."""
-    batch, _, height, width = features.shape
-    pixels = torch.full((batch,), height * width, device=features.device)
-    offsets = [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
-    return compose([parents for parents, _ in levels], offsets).view(batch, height, width)
+    return compose([parents for parents, _ in levels], level_offsets(levels, features)).view(
+        len(features), *features.shape[2:])
 
 
-def contract_image(graph: Any) -> list[Any]:
-    """All levels of one image, as the parents that its graph (of this backend or the CPU's) gives."""
+def level_offsets(levels: Levels, features: Tensor) -> list[Tensor]:
+    """The offsets of every level, from the pixels up."""
+    pixels = torch.full((len(features),), features[0, 0].numel(), device=features.device)
+    return [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
+
+
+def contract_levels(graph: Any) -> list[Any]:
+    """The levels of §2.2 and the final merge of App. B, on the graph of any backend; the parents of each."""
     rules = graph.rules
     levels = [graph.contract(graph.link_pixels())]
     for _ in range(1, rules.levels):
-        chosen, _ = graph.link_regions(loops=rules.loop_clip is not None)
-        levels.append(graph.contract(chosen))
+        levels.append(graph.contract(graph.link_regions(rules.loop_clip)[0]))
     if rules.merge_threshold > 0:
         levels.append(graph.contract(graph.merge_below(rules.merge_threshold)))
-    if rules.max_tokens is not None:
-        levels.append(bound(graph, rules.max_tokens))
     return levels
 
 
-def bound(graph: Any, limit: int) -> Any:
-    """Join regions until at most ``limit`` are left, in rounds without self-loops.
+class Graph:
+    """G^(t) of one image: regions with integer sums of their features, sizes and boxes; edges between neighbours.
 
-    A level would join every region to its best neighbour. Of these choices, a forest, a round takes
-    only the heaviest, see :func:`round_target`; each removes exactly one region.
+    The CPU's graph has arrays instead of tensors, and compiled ``contraction`` and ``forest``.
     """
-    parents = graph.numbers()
-    while len(graph.sizes) > limit:
-        chosen, weights = graph.link_regions(loops=False)
-        target = round_target(len(graph.sizes), limit)
-        parents = graph.contract(graph.keep_heaviest(chosen, weights, target))[parents]
-    return parents
 
-
-class _Graph:
-    """G^(t) of one image: regions with integer sums of their features, sizes and boxes; edges between neighbours."""
-
-    keep_heaviest = staticmethod(forest.keep_heaviest)
+    contraction: ClassVar[Any] = contraction
+    forest: ClassVar[Any] = forest
+    edges: Any  # (E, 2)
+    sums: Any  # (V, C)
+    sizes: Any  # (V,)
+    boxes: Any  # (V, 4): first and last row and column
 
     def __init__(self, features: Tensor, rules: Rules) -> None:
         self.rules = rules
         channels, height, width = features.shape
         y, x = (place.flatten() for place in torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij"))
-        self.edges = contraction.adjacency(height, width)  # (2, E)
-        self.sums = features.reshape(channels, -1).T.long()  # (V, C)
-        self.sizes = torch.ones(height * width, dtype=torch.int64)  # (V,)
-        self.boxes = torch.stack([y, x, y, x], dim=1)  # (V, 4): first and last row and column
+        self.edges = contraction.adjacency(height, width)
+        self.sums = features.reshape(channels, -1).T.long()
+        self.sizes = torch.ones(height * width, dtype=torch.int64)
+        self.boxes = torch.stack([y, x, y, x], dim=1)
 
-    def numbers(self) -> Tensor:
+    def contract_all(self) -> list[Any]:
+        """The parents of every level, of the final merge and of the bound on the count."""
+        levels = contract_levels(self)
+        return levels if self.rules.max_tokens is None else [*levels, self.bound(self.rules.max_tokens)]
+
+    def bound(self, limit: int) -> Any:
+        """Join regions until at most ``limit`` are left, in rounds without self-loops.
+
+        A level would join every region to its best neighbour. Of these choices, a forest, a round takes
+        only the heaviest, see :func:`round_target`; each removes exactly one region.
+        """
+        parents = self.numbers()
+        while len(self.sizes) > limit:
+            chosen, weights = self.link_regions(None)
+            target = round_target(len(self.sizes), limit)
+            parents = self.contract(self.forest.keep_heaviest(chosen, weights, target))[parents]
+        return parents
+
+    def between(self, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:
+        """Join the regions of ``labels`` within those of ``ceiling``: see the function of this name."""
+        below = self.array(labels)
+        self.merge(below, int(below.max()) + 1)
+        if ceiling is not None:
+            above = self.numbers()
+            above[below] = self.array(ceiling)
+            self.edges = self.edges[above[self.edges[:, 0]] == above[self.edges[:, 1]]]
+        return torch.as_tensor(self.bound(count)[below]).view(labels.shape).int()
+
+    def array(self, labels: Tensor) -> Any:
+        """Labels as this graph takes them, ``(P,)``."""
+        return labels.flatten().long()
+
+    def numbers(self) -> Any:
         """0 to V − 1."""
         return torch.arange(len(self.sizes))
 
-    def link_pixels(self) -> Tensor:
+    def link_pixels(self) -> Any:
         """Level 0: density is the same for all pairs of pixels, and pixels have no self-loops (§2.2)."""
         points = contraction.region_points(self.sums, self.sizes, self.rules.kind)
-        return contraction.link_regions(self.edges, points, self.sizes, self.boxes, None, 0.0, self.rules.kind)[0]
+        return contraction.link_regions(self.edges, points, self.sizes, self.boxes, points.reshape(-1)[:0], 0.0,
+                                        self.rules.kind)[0]
 
-    def link_regions(self, loops: bool) -> tuple[Tensor, Tensor]:
-        """Ê^(t), t ≥ 1: each region's best neighbour, or itself with ``loops``, and the weight."""
+    def link_regions(self, loop_clip: float | None) -> tuple[Any, Any]:
+        """Ê^(t): each region's best neighbour, or itself if self-loops have a bound, and the weight."""
         rules = self.rules
-        points = contraction.region_points(self.sums, self.sizes, rules.kind)
-        alone = contraction.loop_weights(self.sizes, rules.loop_mean, rules.loop_clip or 0.0) if loops else None
-        return contraction.link_regions(self.edges, points, self.sizes, self.boxes, alone, rules.compactness,
-                                        rules.kind)
+        points = self.contraction.region_points(self.sums, self.sizes, rules.kind)
+        loops = points.reshape(-1)[:0]
+        if loop_clip is not None:
+            loops = self.contraction.loop_weights(self.sizes, rules.loop_mean, loop_clip)
+        chosen, weights = self.contraction.link_regions(self.edges, points, self.sizes, self.boxes, loops,
+                                                        rules.compactness, rules.kind)
+        return chosen, weights
 
-    def merge_below(self, threshold: float) -> Tensor:
+    def merge_below(self, threshold: float) -> Any:
         """Final thresholding (App. B): each region to the smallest it is joined with."""
-        return forest.merge_below(self.edges, contraction.region_points(self.sums, self.sizes, EUCLIDEAN), threshold)
+        means = self.contraction.region_points(self.sums, self.sizes, EUCLIDEAN)
+        return self.forest.merge_below(self.edges, means, threshold)
 
-    def contract(self, chosen: Tensor) -> Tensor:
+    def contract(self, chosen: Any) -> Any:
         """π^(t) → π^(t+1): the trees of the forest become regions; their numbers."""
-        labels = forest.components(chosen)
-        self.merge(labels)
+        labels, count = self.forest.components(chosen)
+        self.merge(labels, count)
         return labels
 
-    def merge(self, labels: Tensor) -> None:
+    def merge(self, labels: Any, count: int) -> None:
         """Make one region of all that have the same label."""
-        self.edges = contraction.contract_edges(self.edges, labels)
-        self.sums, self.sizes, self.boxes = contraction.sum_regions(self.sums, self.sizes, self.boxes, labels)
+        self.edges = self.contraction.contract_edges(self.edges, labels)
+        self.sums, self.sizes, self.boxes = self.contraction.sum_regions(self.sums, self.sizes, self.boxes, labels,
+                                                                         count)

@@ -1,7 +1,30 @@
-"""Connected components in torch, on any device, for operations that need no compiled kernel."""
+"""Operations in plain torch that give the same bits on every device, and so need no backends."""
 
 import torch
 from torch import Tensor
+
+
+def exact_sqrt(x: Tensor) -> Tensor:
+    """The float32 nearest to √x. torch's own float32 root is one unit off for 1 value in 160 on some CPUs."""
+    return x.double().sqrt().float()
+
+
+def running_sum(x: Tensor) -> Tensor:
+    """Sum over the last dimension from left to right, so that rounding has one order."""
+    total = x[..., 0]
+    for c in range(1, x.shape[-1]):
+        total = total + x[..., c]
+    return total
+
+
+def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
+    """Pixels in each region.
+
+    Shape:
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN,)`` int64.
+    """
+    packed = labels + offsets[:-1, None, None]
+    return torch.bincount(packed.flatten(), minlength=int(offsets[-1]))
 
 
 def join(count: int, u: Tensor, v: Tensor) -> Tensor:
