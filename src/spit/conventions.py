@@ -1,7 +1,6 @@
 """timm's interface, for scripts that were written for timm's models."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -18,7 +17,7 @@ SIZE = 224  # side of the images, if the config does not say
 WITH_LAST_BLOCK = (99999,)  # timm's mark for parameters that belong to the group before them
 
 
-class Conventions(nn.Module, ABC):
+class Conventions(nn.Module):
     """The attributes and methods of a timm model that scripts for training and probing use.
 
     Example:
@@ -43,18 +42,9 @@ class Conventions(nn.Module, ABC):
     embedder: Embedder
     backbone: Any
     head: ClassHead
-
-    @abstractmethod
-    def tokenize(self, images: Images) -> tuple[Partition, Tokens]:
-        """τ and φ: the partition of the images, and the features of its regions."""
-
-    @abstractmethod
-    def drop_tokens(self, features: Tokens) -> tuple[Tokens, Tensor | None]:
-        """In training, the tokens that the budget keeps and which these are; otherwise all of them and None."""
-
-    @abstractmethod
-    def encode(self, features: Tokens, recorder: Recorder | None = None) -> Tokens:
-        """γ and f: tokens after the final norm, the class token first in each image, ``(Σ(N + 1), D)``."""
+    tokenize: Callable[[Images], tuple[Partition, Tokens]]
+    drop_tokens: Callable[[Tokens], tuple[Tokens, Tensor | None]]
+    encode: Callable[..., Tokens]
 
     @property
     def num_features(self) -> int:
@@ -109,25 +99,14 @@ class Conventions(nn.Module, ABC):
         return {"embedder.class_token"}
 
     def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
-        """Patterns that sort parameters by depth, for layer decay: embedder, each block, head.
-
-        Args:
-            coarse: one group for all blocks.
-
-        Raises:
-            TypeError: the backbone has no blocks; ``coarse=True`` does without.
-        """
+        """Patterns that sort parameters by depth, for layer decay: embedder, each block (all if coarse), head."""
         if not coarse:
             self._depth()
         blocks: Any = r"^backbone" if coarse else [(r"^backbone\.blocks\.(\d+)", None), (r"^backbone", WITH_LAST_BLOCK)]
         return {"stem": r"^(?:extractor|embedder)", "blocks": blocks}
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
-        """Recompute each block in the backward pass instead of keeping its inside, which saves memory.
-
-        Raises:
-            TypeError: the backbone cannot.
-        """
+        """Recompute each block in the backward pass instead of keeping its inside, which saves memory."""
         if not hasattr(self.backbone, "checkpointing"):
             raise TypeError(f"backbone {self.config.backbone!r} has no attribute checkpointing to set; "
                             "backbone 'transformer' has")
@@ -143,10 +122,6 @@ class Conventions(nn.Module, ABC):
                 one ``(D, H, W)`` an image if sizes differ.
             norm: apply the final norm.
             return_class_token: return pairs with the class tokens ``(B, D)``.
-
-        Raises:
-            TypeError: the backbone has no blocks.
-            ValueError: a block that is not there.
         """
         depth = self._depth()
         if isinstance(n, int) and not 1 <= n <= depth:

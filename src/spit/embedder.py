@@ -36,11 +36,7 @@ class Embedder(nn.Module):
 
 
 def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
-    """Put one more row first in every image.
-
-    Shape:
-        tokens ``(ΣN, D)`` and class_token ``(D,)`` to tokens ``(Σ(N + 1), D)``.
-    """
+    """Put one more row, ``(D,)``, first in every image: ``(ΣN, D)`` to ``(Σ(N + 1), D)``."""
     images = len(tokens)
     rows = tokens.values.new_empty(len(tokens.values) + images, tokens.values.shape[1])
     offsets = tokens.offsets + torch.arange(images + 1, device=tokens.offsets.device)
@@ -49,11 +45,7 @@ def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
 
 
 def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:
-    """The inverse of :func:`put_class_token`: the first row of every image, and the others.
-
-    Shape:
-        tokens ``(Σ(N + 1), D)`` to ``(B, D)`` and tokens ``(ΣN, D)``.
-    """
+    """The inverse of :func:`put_class_token`: the first row of every image, ``(B, D)``, and the others, ``(ΣN, D)``."""
     images = len(tokens)
     offsets = tokens.offsets - torch.arange(images + 1, device=tokens.offsets.device)
     others = Tokens(tokens.values[: len(tokens.values) - images], offsets)

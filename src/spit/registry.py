@@ -64,11 +64,7 @@ def tags(architecture: str) -> list[str]:
 
 
 def checkpoint_folder(name: str) -> Path | None:
-    """The folder with the weights of ``architecture[.tag]``; None if no weights come with spit.
-
-    Raises:
-        ValueError: an unknown architecture or tag; the nearest ones are named.
-    """
+    """The folder with the weights of ``architecture[.tag]``; None if no weights come with spit."""
     architecture, dot, tag = str(name).partition(".")
     if architecture not in ARCHITECTURES:
         near = difflib.get_close_matches(architecture, ARCHITECTURES, n=3, cutoff=0.4)
@@ -86,13 +82,10 @@ def model_config(name: str, gradients: bool | None = None) -> ModelConfig:
 
     The paper's: queries, keys and values have no bias, LayerScale begins at 1e-5, and the kernels of the histograms
     have σ = 0.025, or 0.05 for base models with gradients.
-
-    Raises:
-        ValueError: an unknown name; the nearest ones are named.
     """
     folder = checkpoint_folder(name)
     if folder is not None:
-        config = weights.read_config(folder)
+        config = weights.read_config(str(folder), folder.joinpath)[0]
         return config if gradients is None else config.replace(gradients=gradients)
     family, size = ARCHITECTURES[name.partition(".")[0]]
     tokenizer, options = TOKENIZERS[family]
@@ -121,7 +114,6 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
         overrides: other options of :class:`~spit.ModelConfig`.
 
     Raises:
-        ValueError: an unknown name or option; the nearest known ones are named.
         WeightsError: no such weights, damaged ones, or those of another model.
 
     Example:
@@ -161,7 +153,6 @@ def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32, 
         training: return the model in training mode instead of evaluation mode.
 
     Raises:
-        ValueError: an unknown name; the nearest ones are named.
         WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.
         MissingExtra: a hub id, and huggingface_hub is not installed.
 

@@ -34,15 +34,9 @@ FILE_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A config and the tensors that belong to it, read and checked but not yet a model.
+    """A config and the tensors that belong to it, read and checked but not yet a model."""
 
-    Attributes:
-        source: where it came from, for messages.
-        config: the model it was saved from.
-        tensors: the state dict.
-    """
-
-    source: str
+    source: str  # for messages
     config: ModelConfig
     tensors: Mapping[str, Tensor]
 
@@ -54,9 +48,6 @@ class Checkpoint:
             config: of the model (default: the checkpoint's). If its number of classes differs, the head is new.
             dtype: of the model's floating parameters, whatever they are on disk.
             num_classes: if it differs from the config's, the class names are dropped.
-
-        Raises:
-            WeightsError: the tensors are not those of the config, or one of its parts is not registered.
         """
         config = config or self.config
         if num_classes is not None:
@@ -93,13 +84,6 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
             not count.
         dtype: of the floating tensors on disk, such as ``torch.float16`` to halve the file (default: the model's own).
 
-    Returns:
-        The folder.
-
-    Raises:
-        WeightsError: the tokenizer is not registered, or the folder is a file, is named like one, or holds other
-            things.
-
     Example:
         >>> import spit, tempfile
         >>> model = spit.create_model("vit_tiny_16", num_classes=2)
@@ -116,9 +100,12 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise WeightsError(f"expected a folder to save into, but a part of {folder} is a file; "
-                           "choose a new folder") from error
-    data = safetensors.torch.save({name: _stored(tensor, dtype) for name, tensor in model.state_dict().items()})
+        raise WeightsError(f"expected a folder to save into, but {folder} or one above it is a file; choose a new folder"
+                           ) from error
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    if dtype is not None:
+        tensors = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    data = safetensors.torch.save(tensors)
     sha256 = hashlib.sha256(data).hexdigest()
     name = f"model-{sha256[:16]}.safetensors"
     config = {"spit": FORMAT, "model": model.config.to_dict(), "weights": {"file": name, "sha256": sha256}}
@@ -140,20 +127,13 @@ def read(source: str | PathLike[str]) -> Checkpoint:
     Args:
         source: a folder, or a Hugging Face hub id, "owner/name" or "owner/name@revision". A source that starts with a
             dot or a slash, ends with a slash, or whose parent folder exists is a folder.
-
-    Raises:
-        WeightsError: nothing there, a damaged or foreign file, or tensors that do not fit the config.
-        MissingExtra: a hub id, and huggingface_hub is not installed.
     """
     path = Path(source)
     if path.is_file():
         raise WeightsError(f"expected a folder with {CONFIG} and weights, got the file {path}; give its folder if "
                            "spit saved it; spit.from_timm reads a ViT from .safetensors or .pth")
     if path.is_dir():
-        try:
-            return _read(str(path), path.joinpath)
-        except FileNotFoundError:  # another process saved between the two reads, or it really is not there
-            return _read(str(path), path.joinpath, last=True)
+        return _read(str(path), path.joinpath)
     match = HUB_ID.fullmatch(source) if isinstance(source, str) else None
     if match is None or Path(match["owner"]).is_dir():
         raise WeightsError(f"no folder {source}; give a folder that spit.save_model wrote, or a hub id, owner/name")
@@ -185,8 +165,6 @@ def _refuse_folder(folder: Path) -> None:
     if folder.suffix.lower() in FILE_SUFFIXES:
         raise WeightsError(f"expected a folder to save into, got the name of a file, {folder}; "
                            f"spit.save_model makes a folder: {folder.with_suffix('')}")
-    if folder.is_file():
-        raise WeightsError(f"expected a folder to save into, got the file {folder}; choose a new folder")
     if folder.is_dir() and not is_saved_model(folder):
         # An interrupted first save leaves weights without a config.
         foreign = sorted(path.name for path in folder.iterdir()
@@ -196,13 +174,8 @@ def _refuse_folder(folder: Path) -> None:
                                f"{foreign[0]}; choose a new folder")
 
 
-def read_config(folder: Path) -> ModelConfig:
-    """The config of a model in a folder, without its weights."""
-    return _read_config(str(folder), folder.joinpath)[0]
-
-
-def _read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig, str, str]:
-    """The config, and the name and SHA-256 of the weights file."""
+def read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig, str, str]:
+    """The config of a saved model, and the name and SHA-256 of its weights file."""
     try:
         config = json.loads(fetch(CONFIG).read_text())
         if config["spit"] != FORMAT:
@@ -222,14 +195,16 @@ def _read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig
         raise WeightsError(f"{source}: {CONFIG} is not one that spit writes: {error!r}") from error
 
 
-def _read(source: str, fetch: Callable[[str], Path], last: bool = False) -> Checkpoint:
-    config, name, sha256 = _read_config(source, fetch)
-    try:
-        data = fetch(name).read_bytes()
-    except FileNotFoundError as error:
-        if not last:
-            raise
-        raise WeightsError(f"{source}: {CONFIG} names {name}, which is not there") from error
+def _read(source: str, fetch: Callable[[str], Path]) -> Checkpoint:
+    for _ in range(2):  # another process may save between the two reads
+        config, name, sha256 = read_config(source, fetch)
+        try:
+            data = fetch(name).read_bytes()
+            break
+        except FileNotFoundError:
+            continue
+    else:
+        raise WeightsError(f"{source}: {CONFIG} names {name}, which is not there")
     if hashlib.sha256(data).hexdigest() != sha256:
         raise WeightsError(f"{source}: {name} is damaged: its SHA-256 is not the one in {CONFIG}; fetch it again")
     try:
@@ -260,21 +235,13 @@ def _hub_fetcher(repo: str, revision: str | None) -> Callable[[str], Path]:
 
 
 def digest(model: SpitModel) -> str:
-    """A hash of the weights in half precision, so that a model and its half-precision copy have the same one.
-
-    It does not depend on the tokenizer.
-    """
+    """A hash of the weights in half precision, the same for a half-precision copy and with any tokenizer."""
     total = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         total.update(name.encode())
         half = tensor.detach().to("cpu", torch.float16 if tensor.is_floating_point() else tensor.dtype)
         total.update(half.contiguous().reshape(-1).view(torch.uint8).numpy())
     return total.hexdigest()[:16]
-
-
-def _stored(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
-    tensor = tensor.detach().cpu().contiguous()
-    return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -53,9 +53,7 @@ def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
         num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
 
     Raises:
-        TypeError: source is none of these.
-        WeightsError: the file cannot be read, or the checkpoint is not a plain ViT with a class token; the names that
-            show it are in the message.
+        WeightsError: the file cannot be read, or the checkpoint is not a plain ViT with a class token.
 
     Example:
         >>> import spit, torch
@@ -77,7 +75,8 @@ def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
     """The checkpoint that :func:`from_timm` builds a model from."""
     tensors = _tensors(source)
     if isinstance(source, nn.Module):
-        heads = heads or _module_heads(source)
+        counts = (getattr(part, "num_heads", None) for part in source.modules())
+        heads = heads or next((count for count in counts if isinstance(count, int)), None)
         described: Any = getattr(source, "pretrained_cfg", None) or {}
         mean, std = mean or described.get("mean"), std or described.get("std")
         _refuse_module(source)
@@ -105,28 +104,25 @@ def _tensors(source: object) -> dict[str, Tensor]:
 
 def _read(path: Path) -> object:
     wanted = "expected a .safetensors or .pth file of a ViT in timm's names"
+    if is_saved_model(path):
+        raise WeightsError(f"{wanted}, got a folder that spit saved, {path}; spit.load_model loads it")
     if path.is_dir():
-        way_out = "spit.load_model loads it" if is_saved_model(path) else "give the file in it"
-        saved = "a folder that spit saved" if is_saved_model(path) else "a folder"
-        raise WeightsError(f"{wanted}, got {saved}, {path}; {way_out}")
+        raise WeightsError(f"{wanted}, got a folder, {path}; give the file in it")
+    if not path.exists():
+        raise WeightsError(f"no file {path}; {wanted}")
     try:
         if path.suffix.lower() == ".safetensors":
             return safetensors.torch.load_file(path)
         with path.open("rb") as file:
             start = file.read(2)
-        if start[:1] != b"\x80" and start != b"PK":  # a pickle, or the archive that torch.save makes
-            raise WeightsError(f"{path} holds no weights; {wanted}")
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except WeightsError:
-        raise
-    except FileNotFoundError as error:
-        raise WeightsError(f"no file {path}; {wanted}") from error
-    except pickle.UnpicklingError as error:  # torch's own text advises to unpickle whatever is there
-        raise WeightsError(f"{path} is not a file of tensors alone, or is damaged; nothing else is unpickled: "
-                           "save model.state_dict()") from error
+        if start[:1] == b"\x80" or start == b"PK":  # a pickle, or the archive that torch.save makes
+            return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged pickle stops torch's reader with almost any exception
         reason = str(error).strip().partition("\n")[0]
+        if isinstance(error, pickle.UnpicklingError):  # torch's text advises to unpickle whatever is there
+            reason = "nothing else is unpickled: save model.state_dict()"
         raise WeightsError(f"{path} is not a file of tensors alone, or is damaged ({reason}); get it again") from error
+    raise WeightsError(f"{path} holds no weights; {wanted}")
 
 
 def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
@@ -134,10 +130,10 @@ def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
     missing = [name for name in ("cls_token", "pos_embed", "patch_embed.proj.weight", "norm.weight",
                                  "blocks.0.attn.qkv.weight", "blocks.0.mlp.fc1.weight") if name not in tensors]
     if foreign or missing:
-        said = [f"it has {', '.join(foreign[:4])}" + (f" and {len(foreign) - 4} more" if len(foreign) > 4 else "")]
-        said = said if foreign else []
-        said += [f"it lacks {', '.join(missing)}"] if missing else []
-        raise WeightsError(f"expected a plain ViT with a class token in timm's names, but {'; '.join(said)}; "
+        more = f" and {len(foreign) - 4} more" if len(foreign) > 4 else ""
+        has = f"it has {', '.join(foreign[:4])}{more}; " if foreign else ""
+        lacks = f"it lacks {', '.join(missing)}; " if missing else ""
+        raise WeightsError(f"expected a plain ViT with a class token in timm's names, but {has}{lacks}"
                            "distilled, register, mean-pooled, rotary and gated variants are not supported")
     kernel = tuple(tensors["patch_embed.proj.weight"].shape)
     if len(kernel) != 4 or kernel[2] != kernel[3]:
@@ -162,14 +158,6 @@ def _position_of_class(tensors: Mapping[str, Tensor]) -> int:
     """1 where pos_embed begins with the class token's position, 0 where it has none (DeiT III)."""
     rows = tensors["pos_embed"].shape[-2]
     return 0 if math.isqrt(rows) ** 2 == rows and rows > 1 else 1
-
-
-def _module_heads(module: nn.Module) -> int | None:
-    for part in module.modules():
-        heads = getattr(part, "num_heads", None)
-        if isinstance(heads, int):
-            return heads
-    return None
 
 
 def _config(tensors: Mapping[str, Tensor], heads: int | None) -> ModelConfig:
