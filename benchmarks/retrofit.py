@@ -16,7 +16,7 @@ import torch
 from provenance import arguments, print_provenance
 
 from spit.bench import median_ms
-from spit.data.photos import Centres, Photos
+from spit.data.photos import Photos
 from spit.registry import load_model
 from spit.training.augment import AugmentConfig, apply, draw
 from spit.training.batches import Batch, Batches
@@ -91,7 +91,7 @@ def main() -> None:
     team = Team.join(device.type)
     photos = Photos(args.images, args.side)
     batches = Batches(photos, 512, SEED, device, args.workers, resident=True, kept=args.kept)
-    validation = Validation(Centres(Photos([args.validation], 224, labelled=True), 224), team, 250, args.workers, True)
+    validation = Validation(Photos([args.validation], 224, labelled=True), team, 250, args.workers, True)
     print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
     if args.parts:

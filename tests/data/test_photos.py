@@ -77,8 +77,6 @@ class TestFolders:
             Photos([tmp_path / "nowhere"], 8)
         with pytest.raises(ValueError, match="expected a list of folders or shards"):
             Photos(str(folder), 8)
-        with pytest.raises(ValueError, match="expected a side of at least 1 pixel, got 0"):
-            Photos([folder], 0)
         picture().save(folder / "loose.png")
         with pytest.raises(ImageError, match=r"loose\.png: expected a class"):
             Photos([folder], 8, labelled=True)
@@ -141,7 +139,7 @@ class TestBadPhotos:
 
     def test_none_stands_in_where_photos_are_counted(self, many: Path, caplog: pytest.LogCaptureFixture) -> None:
         (many / "3.png").write_bytes(b"no image")
-        image, _, label = Centres(Photos([many], 8), 8)[3]
+        image, _, label = Centres(Photos([many], 8))[3]
         assert (int(image.max()), label) == (0, -1)
 
 

@@ -22,7 +22,7 @@ def test_scores_by_hand() -> None:
 @pytest.mark.parametrize("resident", [False, True])
 @pytest.mark.parametrize("size", [1, 3, 23])
 def test_each_photo_is_counted_once(photos: Path, size: int, resident: bool) -> None:
-    centres = Centres(Photos([photos], 8, labelled=True), 8)
+    listed = Photos([photos], 8, labelled=True)
     seen: list[Tensor] = []
 
     def predict(images: Tensor) -> Tensor:
@@ -32,14 +32,14 @@ def test_each_photo_is_counted_once(photos: Path, size: int, resident: bool) -> 
     counts = right = 0.0
     for rank in range(size):
         # Each process alone: the sum over them is what the test makes.
-        validation = Validation(centres, Team(rank, size, CPU), 4, resident=resident)
+        validation = Validation(listed, Team(rank, size, CPU), 4, resident=resident)
         figures = validation(predict)
-        some = min(figures["images"], len(centres))
-        counts += some if rank < len(centres) else 0
+        some = min(figures["images"], len(listed))
+        counts += some if rank < len(listed) else 0
         right += figures["top1"] * some
     assert counts == len(seen) == 20
     assert right == 10
-    expected = sorted(centres[index][0].sum().item() for index in range(20))
+    expected = sorted(Centres(listed)[index][0].sum().item() for index in range(20))
     assert sorted(image.sum().item() for image in seen) == expected
 
 
@@ -49,7 +49,6 @@ def test_one_that_cannot_be_read_does_not_count(photos: Path, tmp_path: Path,
 
     shutil.copytree(photos, tmp_path / "copy")
     (tmp_path / "copy/fine/0.png").write_bytes(b"")
-    centres = Centres(Photos([tmp_path / "copy"], 8, labelled=True), 8)
-    validation = Validation(centres, Team(0, 1, CPU))
+    validation = Validation(Photos([tmp_path / "copy"], 8, labelled=True), Team(0, 1, CPU))
     figures = validation(lambda images: torch.tensor([[1.0, 0.0]]).expand(len(images), 2))
     assert (figures["images"], figures["top1"]) == (19, pytest.approx(10 / 19))

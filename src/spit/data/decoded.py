@@ -23,9 +23,6 @@ def to_device(photos: "Photos | Subset[Item]", device: torch.device | str,
               workers: int) -> tuple[Tensor, Tensor, Tensor]:
     """Decode all photos once, into the memory of the device: 270,000 photos of side 192 take 30 GB.
 
-    Args:
-        workers: decoding processes; 0 decodes in this one.
-
     Shape:
         ``(N, 3, side, side)`` uint8, ``(N,)`` float32 aspects, ``(N,)`` int64 labels.
     """
@@ -45,15 +42,14 @@ def to_device(photos: "Photos | Subset[Item]", device: torch.device | str,
 
 
 def kept_on_device(photos: Photos, device: torch.device | str, workers: int,
-                   folder: Path) -> tuple[Tensor, Tensor, Tensor]:
-    """As :func:`to_device`, but keep the decoded photos in a folder and read them next time.
+                   folder: Path | None) -> tuple[Tensor, Tensor, Tensor]:
+    """As :func:`to_device`, but if there is a folder keep the decoded photos in it and read them next time.
 
     A file is named by :meth:`~spit.data.photos.Photos.fingerprint` and side, so one folder serves many data sets. It
-    is written whole or not at all.
-
-    Args:
-        folder: created if missing; a square of side 192 takes 110 kB, and ``/dev/shm`` is fast.
+    is written whole or not at all. A square of side 192 takes 110 kB, and ``/dev/shm`` is fast.
     """
+    if folder is None:
+        return to_device(photos, device, workers)
     place = folder / f"{photos.fingerprint()}-{photos.side}.npy"
     if place.exists():
         stored = np.load(place, mmap_mode="r")

@@ -4,6 +4,7 @@ import io
 import os
 import threading
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -87,7 +88,10 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
             if least is not None:
                 image.draft(None, (least, least))
             image.load()
-            return _rgb(_upright(image), shown)
+            upright: Image.Image = image
+            with suppress(Exception):  # the pixels are good even if the metadata is damaged
+                upright = ImageOps.exif_transpose(image)
+            return _rgb(upright, shown)
         except ImageError:
             raise
         except Exception as error:  # on damaged bytes Pillow's decoders raise many kinds of errors
@@ -153,13 +157,6 @@ def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
     if width < 1 or height < 1:
         raise ImageError(f"{name}: expected at least one pixel, got {width} × {height}; get the file again")
     return image
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # the pixels are good even if the metadata is damaged
-        return image
 
 
 def _rgb(image: Image.Image, name: str) -> NDArray[np.uint8]:

@@ -59,8 +59,6 @@ class Photos(Dataset[Item]):
 
     def __init__(self, sources: Sequence[str | PathLike[str]], side: int, labelled: bool = False,
                  classes: Sequence[str] | None = None) -> None:
-        if side < 1:
-            raise ValueError(f"expected a side of at least 1 pixel, got {side}")
         if not sources or isinstance(sources, str | PathLike):
             raise ValueError(f"expected a list of folders or shards, got {sources!r}")
         self.side = side
@@ -84,6 +82,7 @@ class Photos(Dataset[Item]):
         self.labels = torch.full((len(found),), -1)
         if labelled:
             self.classes, self.labels = self._number(found, numbered, classes)
+        self.black = torch.zeros(3, side, side, dtype=torch.uint8)
         self.bad = torch.zeros(len(found), dtype=torch.bool).share_memory_()  # one for all worker processes
 
     def __len__(self) -> int:
@@ -99,7 +98,7 @@ class Photos(Dataset[Item]):
             except ImageError as error:
                 if not self.refuse(place, error):
                     break
-        return torch.zeros(3, self.side, self.side, dtype=torch.uint8), 1.0, -1  # the main process stops
+        return self.black, 1.0, -1  # the main process stops
 
     def names(self, index: int) -> str:
         """The path of a photo, for messages."""
@@ -112,10 +111,7 @@ class Photos(Dataset[Item]):
         return Path(container, name) if offset < 0 else read_member(container, offset, size)
 
     def refuse(self, index: int, error: ImageError) -> bool:
-        """Record a photo that cannot be read, and return whether the run may continue.
-
-        Outside worker processes :meth:`check` raises instead.
-        """
+        """Record a photo that cannot be read; return whether the run may continue, or in the main process raise."""
         if not self.bad[index]:
             self.bad[index] = True
             _log.warning("%s (skipped)", error)
@@ -144,17 +140,12 @@ class Photos(Dataset[Item]):
 
     def _number(self, found: list[str | None], numbered: bool,
                 classes: Sequence[str] | None) -> tuple[list[str], Tensor]:
-        names = []
-        for index, name in enumerate(found):
-            if name is None:
-                raise ImageError(f"{self.names(index)}: expected a class, the sub-folder it lies in or key.cls in a "
-                                 "shard, got none; move it into one")
-            names.append(name)
+        if None in found:
+            raise ImageError(f"{self.names(found.index(None))}: expected a class, the sub-folder it lies in or key.cls "
+                             "in a shard, got none; move it into one")
+        names = [str(int(name)) if numbered else name for name in found if name is not None]
         if classes is None:
-            distinct = set(names)
-            classes = [str(i) for i in range(max(map(int, distinct)) + 1)] if numbered else sorted(distinct)
-        if numbered:
-            names = [str(int(name)) for name in names]
+            classes = [str(i) for i in range(max(map(int, names)) + 1)] if numbered else sorted(set(names))
         numbers = {name: number for number, name in enumerate(classes)}
         for index, name in enumerate(names):
             if name not in numbers:
@@ -169,11 +160,11 @@ class Centres(Dataset[Item]):
     A photo that cannot be read is black with label −1, and not replaced by another.
 
     Shape:
-        image ``(3, size, size)`` uint8.
+        image ``(3, side, side)`` uint8.
     """
 
-    def __init__(self, photos: Photos, size: int) -> None:
-        self.photos, self.size = photos, size
+    def __init__(self, photos: Photos) -> None:
+        self.photos = photos
 
     def __len__(self) -> int:
         return len(self.photos)
@@ -183,8 +174,8 @@ class Centres(Dataset[Item]):
             image = load_image(self.photos.source(index))
         except ImageError as error:
             self.photos.refuse(index, error)
-            return torch.zeros(3, self.size, self.size, dtype=torch.uint8), 1.0, -1
-        return central_square(image, self.size), 1.0, int(self.photos.labels[index])
+            return self.photos.black, 1.0, -1
+        return central_square(image, self.photos.side), 1.0, int(self.photos.labels[index])
 
 
 def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Tensor, float]:

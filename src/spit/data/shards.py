@@ -46,11 +46,7 @@ def expand_pattern(pattern: str) -> list[str]:
 
 
 def index_shard(path: str | os.PathLike[str]) -> list[Member]:
-    """The images of a shard, in its order.
-
-    Raises:
-        ImageError: no such file, no uncompressed tar file, or no image in it.
-    """
+    """The images of a shard, in its order."""
     try:
         with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
             files = [(member, *_split(member.name)) for member in archive if member.isreg()]

@@ -157,10 +157,7 @@ def apply(images: Tensor, aspects: Tensor, drawn: Draw, size: int, compiled: boo
     """Crop, flip and augment a batch.
 
     Args:
-        images: whole images squashed to squares; the crop restores their aspect.
-        aspects: width over height of the originals.
-        drawn: a row for each image.
-        size: side of the result.
+        images: whole images squashed to squares; the crop restores their aspect, width over height.
         compiled: fuse each operation with torch.compile; pixels may then differ by one level.
 
     Shape:
@@ -206,7 +203,6 @@ def _sample(images: Tensor, maps: Tensor, size: int, mode: str) -> Tensor:
 
 
 def _change(name: str, images: Tensor, strength: Tensor) -> Tensor:
-    """Run a colour operation on uint8 images."""
     pixels = images.float() / 255
     return _to_bytes(jitter_colors(pixels, strength) if name == "jitter" else change_colors(name, pixels, strength))
 
@@ -216,7 +212,6 @@ def _to_bytes(pixels: Tensor) -> Tensor:
 
 
 def _rows(mask: Tensor, device: torch.device) -> Tensor:
-    """The indices of a CPU mask's true rows, on the device."""
     return mask.nonzero().flatten().to(device, non_blocking=True)
 
 

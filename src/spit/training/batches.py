@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spit.data.decoded import kept_on_device, to_device
+from spit.data.decoded import kept_on_device
 from spit.data.photos import Photos
 from spit.training.augment import AugmentConfig, Draw, apply, draw
 
@@ -69,14 +69,9 @@ class Batches:
 
     def __init__(self, photos: Photos, batch: int, seed: int, device: torch.device | str = "cpu", workers: int = 0,
                  resident: bool = False, kept: Path | None = None) -> None:
-        if batch < 2 or batch % 2:
-            raise ValueError(f"expected an even batch of at least 2 photos, since CutMix takes pairs, got {batch}")
         self.photos, self.batch, self.seed, self.workers = photos, batch, seed, workers
         self.device = torch.device(device)
-        self.resident: tuple[Tensor, Tensor, Tensor] | None = None
-        if resident:
-            self.resident = (to_device(photos, device, workers) if kept is None
-                             else kept_on_device(photos, device, workers, kept))
+        self.resident = kept_on_device(photos, device, workers, kept) if resident else None
 
     def steps(self, epochs: float) -> int:
         """The number of steps of so many epochs; at least one."""

@@ -1,11 +1,11 @@
 """From a recipe to what the loop trains."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 
 from spit.data.classes import folder_names
-from spit.data.photos import Centres, Photos
+from spit.data.photos import Photos
 from spit.model import SpitModel
 from spit.registry import model_config, read_checkpoint
 from spit.training import TrainingError
@@ -15,22 +15,15 @@ from spit.training.recipe import ModelRecipe, Recipe
 from spit.training.task import Classification, Task
 from spit.training.validate import Validation
 
-
-@dataclass(frozen=True)
-class Job:
-    """A task, its photos, its name in reports, and a summary for the user."""
-
-    name: str
-    task: Task
-    photos: Photos
-    summary: str
+Job = tuple[str, Task, Photos, str]
+"""The name in reports, the task, its photos, and a summary for the user."""
 
 
 def classification_job(recipe: Recipe, team: Team) -> Job:
     """The job of ``spit train``."""
     data, optimization = recipe.data, recipe.optimization
     photos = Photos(data.train, data.side, labelled=True)
-    held_out = Photos(data.validation, data.size, labelled=True, classes=photos.classes) if data.validation else None
+    validation = validation_of(recipe, team, photos.classes)
     model = build_model(recipe, len(photos.classes))
     classes = model.config.num_classes
     if classes < len(photos.classes):
@@ -41,10 +34,9 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     if optimization.compile:
         model.compile()
     name = recipe.model.pretrained or recipe.model.name
-    validation = None if held_out is None else validation_of(recipe, held_out, team)
     task = Classification(model, optimization.smoothing, validation)
-    return Job(name, task, photos, f"{name}, {sum(p.numel() for p in model.parameters()) / 1e6:.1f} M parameters, "
-                                   f"{len(photos.classes)} classes")
+    size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    return name, task, photos, f"{name}, {size:.1f} M parameters, {len(photos.classes)} classes"
 
 
 def build_model(recipe: Recipe, num_classes: int) -> SpitModel:
@@ -65,8 +57,10 @@ def pretrained_model(asked: ModelRecipe, num_classes: int | None = None) -> Spit
     return checkpoint.build(asked.apply_to(config))
 
 
-def validation_of(recipe: Recipe, photos: Photos, team: Team) -> Validation:
-    """How a recipe measures a model on held-out photos."""
+def validation_of(recipe: Recipe, team: Team, classes: Sequence[str] | None = None) -> Validation | None:
+    """How a recipe measures a model, if it has photos for it."""
     data = recipe.data
-    return Validation(Centres(photos, data.size), team, min(recipe.optimization.batch, 256), data.workers,
-                      data.resident)
+    if not data.validation:
+        return None
+    photos = Photos(data.validation, data.size, labelled=True, classes=classes)
+    return Validation(photos, team, min(recipe.optimization.batch, 256), data.workers, data.resident)

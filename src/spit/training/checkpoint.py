@@ -44,8 +44,7 @@ class Checkpoints:
     def save(self, step: int, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
         """Write a checkpoint, with ``about`` as JSON beside it, then remove all but the last two.
 
-        Raises:
-            TrainingError: the disk is full or not writable; earlier checkpoints are untouched.
+        If the disk is full or not writable, earlier checkpoints are untouched.
         """
         data = safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
         document = {"spit": FORMAT, "step": step, "sha256": hashlib.sha256(data).hexdigest(), **about}
@@ -64,11 +63,7 @@ class Checkpoints:
         self._remove_all_but(self.steps()[-KEEP:])
 
     def load(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """The newest complete checkpoint: its document, with the step, and its tensors. None if there is none.
-
-        Raises:
-            TrainingError: all checkpoints are damaged.
-        """
+        """The newest complete checkpoint: its document, with the step, and its tensors. None if there is none."""
         steps = self.steps()
         for step in reversed(steps):
             try:

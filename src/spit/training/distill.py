@@ -57,14 +57,7 @@ class DistillConfig(Options):
 
 
 def student_of(parent: SpitModel, options: Mapping[str, Any]) -> SpitModel:
-    """A model with the parent's weights and another τ.
-
-    Args:
-        options: of :class:`spit.ModelConfig`, over :data:`STUDENT` and the parent's.
-
-    Raises:
-        WeightsError: the parent is not a ViT with square patches.
-    """
+    """A model with the parent's weights and another τ; its options go over :data:`STUDENT` and the parent's."""
     patch_side(parent)
     student = SpitModel(ModelRecipe(options=options).apply_to(parent.config.replace(**STUDENT)))
     student.load_state_dict(inherited(parent, student))
@@ -103,10 +96,6 @@ class Distillation(Task):
         parent: its teacher, on the device of the images.
         second: another teacher, from uint8 images to logits.
         compiled: fuse the comparison of tokens with torch.compile.
-
-    Raises:
-        WeightsError: the parent has no patches, or ``config.keep`` is set and the student's tensors are not those
-            that :func:`inherited` gives.
     """
 
     def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig, second: Predict | None = None,
@@ -115,15 +104,13 @@ class Distillation(Task):
         self.patch = patch_side(parent)
         self.parent = parent.eval().requires_grad_(False)
         self.config, self.second, self.compiled = config, second, compiled
-        self.initial: Mapping[str, Tensor] = {}
-        if config.keep > 0:
-            self.initial = inherited(parent, student)
+        self.initial = inherited(parent, student) if config.keep > 0 else {}
+        if self.initial:
             check_tensors("a student with distill.keep", self.initial, student.state_dict())
 
     def groups(self) -> list[Group]:
-        named = dict(self.module.named_parameters())
-        embedder = {name: parameter for name, parameter in named.items() if name.startswith("embedder.")}
-        others = {name: parameter for name, parameter in named.items() if name not in embedder}
+        embedder = dict(self.module.embedder.named_parameters(prefix="embedder"))
+        others = {name: each for name, each in self.module.named_parameters() if name not in embedder}
         return [*decay_groups(embedder, self.config.embedder_rate), *decay_groups(others)]
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
@@ -168,10 +155,8 @@ class Pooling:
     The share of a region in each patch is its empirical position histogram, with as many bins as there are patches.
 
     Args:
-        answer: the student's output.
         side: patches of the parent along a side of the square images.
         most: largest number of tokens of an image if some were dropped; None asks the device.
-        compiled: fuse the comparison with torch.compile.
     """
 
     def __init__(self, answer: Output, side: int, most: int | None, compiled: bool = False) -> None:

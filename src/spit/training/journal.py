@@ -44,10 +44,11 @@ class Journal:
 
     def __init__(self, folder: Path | None, step: int, listener: Listener) -> None:
         self._listener = listener
-        self._path = None if folder is None else folder / METRICS
+        self._path: Path | None = None
         self._board: Any = None
-        if folder is None or self._path is None:
+        if folder is None:
             return
+        self._path = folder / METRICS
         folder.mkdir(parents=True, exist_ok=True)
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_whole(self._path, "".join(json.dumps(line) + "\n" for line in kept).encode())

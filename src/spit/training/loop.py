@@ -71,7 +71,8 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, recipe: Recipe,
                 weights.save(task.product(), folder / MODEL)
     finally:
         loop.journal.close()
-    figures = _last_figures(folder) if team.first else {}
+    lines = [line for line in read_metrics(folder) if team.first and line.get("kind") == "validation"]
+    figures = {key: value for key, value in lines[-1].items() if key not in ("kind", "step")} if lines else {}
     return Outcome(loop.total, loop.first, time.perf_counter() - began, figures, folder / MODEL)
 
 
@@ -219,8 +220,3 @@ def _stop_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _last_figures(folder: Path) -> dict[str, float]:
-    lines = [line for line in read_metrics(folder) if line.get("kind") == "validation"]
-    return {key: value for key, value in lines[-1].items() if key not in ("kind", "step")} if lines else {}

@@ -28,11 +28,7 @@ class ModelRecipe(Options):
               "classes in data.train if left out")
 
     def apply_to(self, config: ModelConfig) -> ModelConfig:
-        """A config with :attr:`options`. Options of its own tokenizer are merged, those of another one replaced.
-
-        Raises:
-            ValueError, TypeError: an unknown option, with the nearest known one, or a wrong value.
-        """
+        """A config with :attr:`options`. Options of its own tokenizer are merged, those of another one replaced."""
         asked = dict(self.options)
         present = config.tokenizer_options if asked.get("tokenizer", config.tokenizer) == config.tokenizer else {}
         asked["tokenizer_options"] = {**present, **asked.get("tokenizer_options", {})}

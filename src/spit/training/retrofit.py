@@ -70,17 +70,14 @@ def retrofit_job(recipe: RetrofitRecipe, team: Team) -> Job:
     if compiled:
         student.compile()
         parent.compile()
-    validation = None
-    if data.validation:
-        held_out = Photos(data.validation, data.size, labelled=True)
-        if len(held_out.classes) != parent.config.num_classes:
-            raise TrainingError(f"expected validation photos of the parent's {parent.config.num_classes} classes, a "
-                                f"sub-folder each, got {len(held_out.classes)} classes")
-        validation = validation_of(recipe, held_out, team)
+    validation = validation_of(recipe, team)
+    if validation and len(validation.photos.classes) != parent.config.num_classes:
+        raise TrainingError(f"expected validation photos of the parent's {parent.config.num_classes} classes, a "
+                            f"sub-folder each, got {len(validation.photos.classes)} classes")
     keep = f", {recipe.distill.keep:.0%} of the initial weights kept" if recipe.distill.keep else ""
     task = Distillation(student, parent, recipe.distill, second, validation, compiled)
-    return Job(f"retrofit of {Path(recipe.parent.weights).name}", task, photos,
-               f"{student.config.tokenizer} tokens for {recipe.parent.weights}{keep}")
+    return (f"retrofit of {Path(recipe.parent.weights).name}", task, photos,
+            f"{student.config.tokenizer} tokens for {recipe.parent.weights}{keep}")
 
 
 def _check_fit(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel, second: Predict | None) -> None:
@@ -95,19 +92,17 @@ def _check_fit(recipe: RetrofitRecipe, parent: SpitModel, student: SpitModel, se
         raise TrainingError(f"expected a student of the parent's width {wanted.width} and {wanted.num_classes} "
                             f"classes, got width {got.width} and {got.num_classes} classes in model.pretrained")
     if second is not None:
-        with torch.no_grad(), torch.compiler.set_stance("force_eager"):  # the first batch compiles it, under autocast
-            classes = second(torch.zeros(1, 3, patch, patch, dtype=torch.uint8, device=parent.device)).shape[1]
+        classes = second.config.num_classes if isinstance(second, SpitModel) else 1000  # EfficientNet's are ImageNet's
         if classes != wanted.num_classes:
             raise TrainingError(f"expected a second teacher of the parent's {wanted.num_classes} classes, got "
                                 f"{classes} from {recipe.parent.second}")
 
 
 def load_teacher(name: str, device: torch.device, compiled: bool = False) -> Predict:
-    """A function from uint8 images on the device to logits.
+    """A function from uint8 images on the device to logits; torch.compile runs at the first call.
 
     Args:
         name: ``efficientnet_lite2`` (Apache-2.0), or what :func:`spit.load_model` takes.
-        compiled: run torch.compile at the first call.
     """
     network: nn.Module = _efficientnet() if name == EFFICIENTNET else load_model(name)
     network.to(device).eval().requires_grad_(False)

@@ -48,17 +48,17 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     if not data.train:
         raise TrainingError("expected photos to train on, got none; set data.train in the recipe or by "
                             "--set data.train=FOLDER (spit retrofit: --images FOLDER)")
-    job = retrofit_job(recipe, team) if isinstance(recipe, RetrofitRecipe) else classification_job(recipe, team)
-    photos = job.photos
-    listener.say(f"{job.summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
+    name, task, photos, summary = (retrofit_job(recipe, team) if isinstance(recipe, RetrofitRecipe)
+                                   else classification_job(recipe, team))
+    listener.say(f"{summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
     if team.first and photos.classes:
         write_whole(folder / CLASSES, "".join(f"{name}\n" for name in photos.classes).encode())
     batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.workers, data.resident,
                       Path(data.kept) if data.kept else None)
-    outcome = fit(job.task, batches, folder, team, recipe, listener)
+    outcome = fit(task, batches, folder, team, recipe, listener)
     if not team.first:
         return {}
-    result = {**outcome._asdict(), "name": job.name, "model": str(outcome.model), "photos": len(photos),
+    result = {**outcome._asdict(), "name": name, "model": str(outcome.model), "photos": len(photos),
               **({"classes": len(photos.classes)} if photos.classes else {})}
     write_report(folder, recipe.to_dict(), result, listener.say)
     _write(folder / RESULT, result)  # last: the run has ended

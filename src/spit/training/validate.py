@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, Subset
 
 from spit.data.decoded import to_device
-from spit.data.photos import Centres
+from spit.data.photos import Centres, Photos
 from spit.training.distributed import Team
 
 Predict = Callable[[Tensor], Tensor]
@@ -22,21 +22,17 @@ class Validation:
     Process r of n takes photos r, r + n, r + 2n, …; sums are added over all processes.
 
     Args:
-        centres: with labels; −1 is not counted.
+        photos: with labels, and the side that the model sees.
         batch: photos of a forward pass.
         workers: decoding processes.
         resident: decode this process's photos once, into the memory of its device.
     """
 
-    def __init__(self, centres: Centres, team: Team, batch: int = 256, workers: int = 0,
-                 resident: bool = False) -> None:
-        self.centres, self.team, self.batch, self.workers = centres, team, batch, workers
-        self.own = Subset(centres, range(team.rank, len(centres), team.size))
-        self.resident: tuple[Tensor, Tensor] | None = None
-        if resident and len(self.own):
-            images, _, labels = to_device(self.own, team.device, workers)
-            centres.photos.check()
-            self.resident = images, labels
+    def __init__(self, photos: Photos, team: Team, batch: int = 256, workers: int = 0, resident: bool = False) -> None:
+        self.photos, self.team, self.batch, self.workers = photos, team, batch, workers
+        self.own = Subset(Centres(photos), range(team.rank, len(photos), team.size))
+        self.resident = to_device(self.own, team.device, workers) if resident and len(self.own) else None
+        photos.check()
 
     @torch.no_grad()
     def __call__(self, predict: Predict) -> dict[str, float]:
@@ -50,12 +46,13 @@ class Validation:
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         if self.resident is not None:
-            yield from zip(*(tensor.split(self.batch) for tensor in self.resident), strict=True)
+            images, _, labels = self.resident
+            yield from zip(images.split(self.batch), labels.split(self.batch), strict=True)
         elif len(self.own):
             device = self.team.device
             loader = DataLoader(self.own, self.batch, num_workers=self.workers, pin_memory=device.type == "cuda")
             for images, _, labels in loader:
-                self.centres.photos.check()
+                self.photos.check()
                 yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
 
 
