@@ -10,9 +10,7 @@ import torch
 
 def median_ms(function: Callable[[], Any], device: torch.device, rounds: int = 20, warm_up: int = 3) -> float:
     """Milliseconds of one call: the median of ``rounds`` after ``warm_up`` calls that are not counted."""
-    for _ in range(warm_up):
-        function()
-    return median(_once(function, device) for _ in range(rounds))
+    return median([_once(function, device) for _ in range(warm_up + rounds)][warm_up:])
 
 
 def peak_gib(function: Callable[[], Any], device: torch.device) -> float | None:

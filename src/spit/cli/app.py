@@ -69,31 +69,27 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # the reader of the pipe, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
-    except (KeyboardInterrupt, typer.Abort):
-        tell("stopped")
+    except (KeyboardInterrupt, typer.Abort, Stopped) as error:
+        tell(str(error) or "stopped")
         return STOPPED
     except Exception as error:
-        if isinstance(error, Stopped):
-            tell(str(error))
-            return STOPPED
-        if os.environ.get("SPIT_TRACEBACK") == "1" or not _is_users(error):
+        line = _line(error)
+        if line is None or os.environ.get("SPIT_TRACEBACK") == "1":
             raise
-        tell(_line(error))
+        tell(line)
         return 2
 
 
-def _is_users(error: Exception) -> bool:
-    return hasattr(error, "format_message") or isinstance(
-        error, SpitError | ValueError | TypeError | OSError | MemoryError) or "can't allocate memory" in str(error)
-
-
-def _line(error: Exception) -> str:
+def _line(error: Exception) -> str | None:
+    """What to say of an error that a user can cause; None for a bug of spit."""
     if hasattr(error, "format_message"):  # typer's, or click's where an older typer stands on it
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "spit"
         return f"{error.format_message()} (see {where} --help)"
-    if isinstance(error, OSError) and not isinstance(error, SpitError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "not enough memory for an image of this size; give a smaller one"
-    return str(error) or type(error).__name__
+    if isinstance(error, OSError) and not isinstance(error, SpitError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    if isinstance(error, SpitError | ValueError | TypeError | OSError):
+        return str(error) or type(error).__name__
+    return None

@@ -1,8 +1,8 @@
 """``spit explain``: which pixels a prediction rests on, as pictures and numbers."""
 
 import io
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -28,8 +28,7 @@ class Asking(Options):
               "rollout and random are the same for any class", metavar="CLASS")
 
 
-@dataclass
-class Explained:
+class Explained(NamedTuple):
     """A model, the methods that explain it, the class asked for, and the default methods that are not available."""
 
     predictor: Predictor
@@ -38,14 +37,13 @@ class Explained:
     left_out: dict[str, str]
 
 
-@dataclass
-class Pages:
-    """What becomes of one image: rows of two pictures, files of maps by kind, and a document for each model."""
+class Page(NamedTuple):
+    """What one model says about an image: rows of two pictures, maps by the end of their file's name, a document."""
 
-    panel: list[list[Tile]] = field(default_factory=list)
-    strips: list[list[Tile]] = field(default_factory=list)
-    maps: dict[str, tuple[str, bytes]] = field(default_factory=dict)
-    documents: list[dict[str, Any]] = field(default_factory=list)
+    panel: list[Tile]
+    strips: list[list[Tile]]
+    maps: dict[str, Tensor]
+    document: dict[str, Any]
 
 
 def explain(images: Images, methods: MethodOptions, asking: Asking, models: Models, tokenizer: TokenizerChoice,
@@ -69,12 +67,14 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             "probability before and after")
 
     def work(item: Input, say: Say) -> dict[str, Any]:
-        image, pages = reading.load(item.path), Pages()
-        for own in explained:
-            _explain(pages, own, item, image, naming.top, several, say)
-        return item.write("explain.json", {"size": explained[0].predictor.size, "models": pages.documents}, {
-            "panel": ("explain.png", encode_png(draw_panel(pages.panel, item.path.name))),
-            "occlusion": ("occlusion.png", encode_png(draw_panel(pages.strips, item.path.name, note))), **pages.maps})
+        image = reading.load(item.path)
+        pages = [_explain(own, item, image, naming.top, several, say) for own in explained]
+        panel = draw_panel([page.panel for page in pages], item.path.name)
+        strips = draw_panel([row for page in pages for row in page.strips], item.path.name, note)
+        return item.write("explain.json", {"size": explained[0].predictor.size,
+                                           "models": [page.document for page in pages]}, {
+            "panel": ("explain.png", encode_png(panel)), "occlusion": ("occlusion.png", encode_png(strips)),
+            **{file: (file, _npy(values)) for page in pages for file, values in page.maps.items()}})
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         for document in documents:
@@ -90,8 +90,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     return answer_each(inputs, "Explaining", work, show_all, running.as_json, output=str(output.output))
 
 
-def _explain(pages: Pages, own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> None:
-    """Add what one model says about an image to its pages."""
+def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> Page:
     predictor = own.predictor
 
     def doing(step: str) -> None:
@@ -107,19 +106,17 @@ def _explain(pages: Pages, own: Explained, item: Input, image: Tensor, top: int,
     of_class = [method.name for method in own.methods if method.of_class]
     named = target if of_class else seen
     also = "" if named == seen else f"; seen as {names[seen]}, {float(chances[seen]):.1%}"
-    detail = f"{names[named]}, {float(chances[named]):.1%}{also}"
-    pages.panel.append(panel_row(prediction, maps, predictor.name, detail))
     before = f"{predictor.name}, {names[target]}" if several else names[target]
-    pages.strips += occlusion_rows(prediction, next(iter(maps.values())), target,
-                                   f"{before} {float(chances[target]):.1%}")
     files = {name: f"{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
-    pages.maps |= {files[name]: (files[name], _npy(values)) for name, values in maps.items()}
-    pages.documents.append({
-        "model": predictor.name, "tokenizer": predictor.model.config.tokenizer,
-        "tokens": int(prediction.partition.counts[0]), "top": top_json(prediction, top),
-        "target": {"index": target, "name": names[target], "probability": float(chances[target])},
-        "of_class": of_class, "maps": {name: item.name(file) for name, file in files.items()},
-        "left_out": own.left_out})
+    return Page(
+        panel_row(prediction, maps, predictor.name, f"{names[named]}, {float(chances[named]):.1%}{also}"),
+        occlusion_rows(prediction, next(iter(maps.values())), target, f"{before} {float(chances[target]):.1%}"),
+        {files[name]: values for name, values in maps.items()},
+        {"model": predictor.name, "tokenizer": predictor.model.config.tokenizer,
+         "tokens": int(prediction.partition.counts[0]), "top": top_json(prediction, top),
+         "target": {"index": target, "name": names[target], "probability": float(chances[target])},
+         "of_class": of_class, "maps": {name: item.name(file) for name, file in files.items()},
+         "left_out": own.left_out})
 
 
 def _map(prediction: Prediction, method: Method, target: int, say: Say) -> Tensor:
