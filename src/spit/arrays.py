@@ -47,10 +47,11 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
         raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
     if isinstance(start_label, bool) or not isinstance(start_label, int | np.integer):
         raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
-    n = min(int(n), pixels.shape[0] * pixels.shape[1])
+    size = pixels.shape[0] * pixels.shape[1]
+    n = min(int(n), size)
     block = torch.from_numpy(np.ascontiguousarray(np.moveaxis(pixels, -1, 0)))
     tokenizer = SuperpixelTokenizer(
-        levels=_levels(pixels.shape[0] * pixels.shape[1], n),
+        levels=max(int(log(max(size / (3 * n), 1)) / log(GROWTH)), 1),  # about 3 n regions or more for the rounds
         features="saturated" if len(block) in (1, 3) else "paper",
         similarity="variance",
         self_loop="none",
@@ -64,11 +65,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
 
 
 def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The image as ``(H, W, C)`` uint8 or floats.
-
-    Raises:
-        TypeError, ValueError: it is no image, or its channels are first.
-    """
+    """The image as ``(H, W, C)`` uint8 or floats."""
     if isinstance(image, str | PathLike):
         raise TypeError(f"expected an array, got the path {str(image)!r}; read it with skimage.io.imread first")
     if isinstance(image, torch.Tensor):
@@ -87,8 +84,3 @@ def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
         raise TypeError(f"expected bool, uint8, uint16 or floats in [0, 1], got {pixels.dtype}; "
                         "skimage.util.img_as_float converts it if its range is its type's")
     return np.atleast_3d(pixels)
-
-
-def _levels(pixels: int, n: int) -> int:
-    """Levels that leave about 3 n regions or more for the rounds."""
-    return max(int(log(max(pixels / (3 * n), 1)) / log(GROWTH)), 1)

@@ -16,19 +16,12 @@ Outputs = tuple[Tensor, Tensor, Tokens]  # logits, class token and the other tok
 
 
 class Trace(NamedTuple):
-    """What each layer computed.
+    """What each layer computed."""
 
-    Attributes:
-        logits: of the images; with gradients, they lead back to each layer's attention.
-        heads: queries, keys, values and answer of each layer's attention.
-        features: the tokens that leave each layer, before the final norm, the class token first.
-        spans: which rows belong to which image.
-    """
-
-    logits: Tensor
-    heads: list[Heads]
-    features: Mapping[int, Tokens]
-    spans: Spans
+    logits: Tensor  # with gradients, they lead back to each layer's attention
+    heads: list[Heads]  # queries, keys, values and answer of each layer
+    features: Mapping[int, Tokens]  # the tokens that leave each layer, before the final norm, the class token first
+    spans: Spans  # which rows belong to which image
 
 
 class ForwardPass:
@@ -42,13 +35,9 @@ class ForwardPass:
         keep: whether to keep what each layer computed. If not, :meth:`trace` computes it each time it is called.
 
     Attributes:
-        logits: the output of h.
-        class_token: after the final norm.
-        tokens: the other tokens after the final norm; row v belongs to region v of the partition.
-
-    Shape:
-        images ``(C, h, w)`` each, features ``(ΣN, …)``, logits ``(B, num_classes)``, class_token ``(B, D)``, tokens
-        ``(ΣN, D)``.
+        logits: the output of h, ``(B, num_classes)``.
+        class_token: after the final norm, ``(B, D)``.
+        tokens: the other tokens after the final norm, ``(ΣN, D)``; row v belongs to region v of the partition.
     """
 
     def __init__(self, model: SpitModel, images: Sequence[Tensor], partition: Partition, features: Tokens,
@@ -71,9 +60,6 @@ class ForwardPass:
 
         Args:
             gradients: return logits with their graph, from one more pass.
-
-        Raises:
-            ValueError: the backbone does not report its attention.
         """
         if gradients in self._traces:
             trace = self._traces[gradients]

@@ -74,9 +74,6 @@ class SpitModel(Conventions):
         images ``(B, C, H, W)``, or a list of ``(C, H, W)`` of different sizes, uint8 or floats in [0, 1]; logits
         ``(B, num_classes)``.
 
-    Raises:
-        TypeError, ValueError: an unknown part or option, or a registered part without the right width.
-
     Example:
         >>> import spit, torch
         >>> model = spit.create_model("spit_tiny_16", num_classes=10)
@@ -123,10 +120,6 @@ class SpitModel(Conventions):
             record: names among "attention" and "features" to keep of every layer, or a mapping from names to layers,
                 ``{"attention": (-1,)}``; the model then returns an :class:`Output`. The logits stay the same to the
                 last bit.
-
-        Raises:
-            TypeError, ValueError: images of a wrong type, shape, range, channel count or device, or a record of
-                unknown names or layers.
         """
         recorder = None if record is None else Recorder.of(record, self.config.depth)
         partition, features = self.tokenize(images)
@@ -198,10 +191,6 @@ class SpitModel(Conventions):
                 the present options if τ has that name already; or any callable from images to a Partition.
             options: of the tokenizer of that name, as in ``with_tokenizer("voronoi", cells=64)``.
 
-        Raises:
-            TypeError: neither a name nor a callable, or options beside a callable.
-            ValueError: an unknown name or option, with the nearest known one.
-
         Example:
             >>> import spit, torch
             >>> model = spit.create_model("spit_tiny_16").with_tokenizer("patch")
@@ -256,13 +245,10 @@ class SpitModel(Conventions):
 
 
 def choose_tokens(tokens: Tokens, budget: int) -> Tensor:
-    """Token dropout to a budget (App. C): which tokens to keep.
+    """Token dropout to a budget (App. C): which tokens to keep, ``(ΣN,)`` bool.
 
     An image with more than ``budget`` tokens keeps a uniformly random subset of that many. Random numbers come from
     torch's generator of the tokens' device, without host synchronisation.
-
-    Shape:
-        tokens ``(ΣN, D)`` to ``(ΣN,)`` bool.
     """
     image_of = tokens.image_of
     order = torch.randperm(len(image_of), device=image_of.device)

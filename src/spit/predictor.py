@@ -58,10 +58,6 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
         device: "cpu", "cuda", "cuda:1", or "auto" for CUDA if there is any.
         size: side of the square that the model sees (default: the model's own).
 
-    Raises:
-        ValueError: an unknown name or device.
-        WeightsError: no such weights, or damaged ones.
-
     Example:
         >>> import spit
         >>> from skimage.data import chelsea
@@ -97,10 +93,6 @@ class Predictor:
         model: in evaluation mode, on the device where it is to run.
         name: for tables and messages.
         size: side of the square that the model sees (default: the config's ``eval_size``, or 224).
-
-    Raises:
-        TypeError: not a model of spit.
-        ValueError: a model in training mode, or a size below 1.
 
     Example:
         >>> import spit, torch
@@ -161,10 +153,6 @@ class Predictor:
                 whole image. (default: whole images if all are tensors, else squares)
             size: side of the square (default: the predictor's), or shorter side of whole images (default: their own).
                 Maps of whole images come back at the image's own pixels.
-
-        Raises:
-            ImageError: a file that cannot be read.
-            TypeError, ValueError: images that the model does not take.
         """
         _check(self.model, size)  # its mode may have changed
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
@@ -273,23 +261,13 @@ class Prediction:
         return stack([at_size(one, size) for one, size in zip(maps, self.sizes, strict=True)])
 
     def explain(self, method: "str | Method" = "flow", target: "Target" = None) -> Maps:
-        """Which pixels the prediction rests on; see :func:`spit.explain`.
-
-        Args:
-            method: a name, or a method with options, such as ``spit.attribution.Lime(samples=1000)``.
-            target: the class to explain, by name or index, one for all images or one for each (default: the predicted
-                class).
-        """
+        """Which pixels the prediction rests on; see :func:`spit.explain` for method and target."""
         from spit.attribution.methods import explain_prediction  # which imports this module
 
         return explain_prediction(self, method, target)
 
     def segment(self, **options: Any) -> "Segmentation":
-        """The salient object of each image; see :func:`spit.segment`.
-
-        Args:
-            options: of :class:`spit.segmentation.Cut`.
-        """
+        """The salient object of each image; see :func:`spit.segment`. The options are those of its Cut."""
         from spit.segmentation import Cut, segment_prediction  # which import this module
 
         return segment_prediction(self, Cut(**options))
@@ -306,11 +284,7 @@ class Prediction:
 
 
 def resize(image: Tensor, size: int) -> Tensor:
-    """The shorter side made ``size``, the aspect kept, bilinear with antialiasing; floats in [0, 1].
-
-    Shape:
-        ``(C, H, W)`` to ``(C, h, w)`` float32, or the image itself if it has that size.
-    """
+    """The shorter side made ``size``, bilinear with antialiasing, in float32; the image itself if it has that size."""
     height, width = image.shape[1:]
     scaled = [max(1, round(side * size / min(height, width))) for side in (height, width)]
     if scaled == [height, width]:

@@ -100,8 +100,8 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise WeightsError(f"expected a folder to save into, but {folder} or one above it is a file; choose a new folder"
-                           ) from error
+        raise WeightsError(f"expected a folder to save into, but {folder} or one above it is a file; "
+                           "choose a new folder") from error
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     if dtype is not None:
         tensors = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
