@@ -25,9 +25,12 @@ def test_defaults_depend_on_the_device() -> None:
     assert Timing(rounds=3, compiled=False).on(CUDA) == Timing(batch=256, precision="bf16", compiled=False, rounds=3)
 
 
-def test_precision() -> None:
-    with Timing(precision="bf16").autocast(CPU):
-        assert torch.is_autocast_enabled("cpu")
-        assert torch.get_autocast_dtype("cpu") == torch.bfloat16
-    with Timing(precision="fp32").autocast(CPU):
-        assert not torch.is_autocast_enabled("cpu")
+@pytest.mark.parametrize(("precision", "expected"), [("fp32", None), ("bf16", torch.bfloat16)])
+def test_precision(precision: str, expected: torch.dtype | None) -> None:
+    seen: set[torch.dtype | None] = set()
+    model = model_to_time("spit_tiny_16")
+    model.register_forward_hook(lambda *_: seen.add(
+        torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None))
+    timing = Timing(precision=precision, training=False, peer=False, rounds=1)
+    list(measure_stages("ours", model, photo_batch(sample_photos(), 1, 32, 32), timing))
+    assert seen == {expected}

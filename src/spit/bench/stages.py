@@ -1,8 +1,8 @@
 """Each stage of a model timed on one batch, and timm's ViT of the same size beside it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,6 +17,7 @@ from spit.options import option
 from spit.registry import ARCHITECTURES, SIZES, create_model, load_model
 
 Say = Callable[[str], None]
+Cast = Callable[[], torch.autocast]
 DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
 
 
@@ -35,15 +36,6 @@ class Timing(Computing):
         defaults = {"batch": 256 if gpu else 8, "precision": "bf16" if gpu else "fp32", "compiled": gpu,
                     "rounds": 20 if gpu else 5}
         return self.replace(**{name: value for name, value in defaults.items() if getattr(self, name) is None})
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The precision as torch has it."""
-        return PRECISIONS[self.precision or "fp32"]
-
-    def autocast(self, device: torch.device) -> AbstractContextManager[Any]:
-        """The precision, as a context; weights stay float32 in it."""
-        return torch.autocast(device.type, self.dtype, enabled=self.dtype != torch.float32)
 
 
 @dataclass(frozen=True)
@@ -78,6 +70,8 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
     """
     device = images.device
     timing = timing.on(device)
+    dtype = PRECISIONS[timing.precision or "fp32"]
+    cast = partial(torch.autocast, device.type, dtype, enabled=dtype != torch.float32)  # weights stay float32
 
     def row(stage: str, model: str, tokens: float, function: Callable[[], Any]) -> Row:
         say(f"Timing {stage}, {model}")
@@ -90,47 +84,49 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
     tokens = float(partition.counts.float().mean())
     yield row("tokenizer", name, tokens, lambda: model.tokenizer(images))
     yield row("features", name, tokens, lambda: model.extractor(images, partition))
-    for title, network, pixels, count in chain([(name, model, images, tokens)], _peer(model, images, timing)):
+    peers = _peer(model, images, dtype) if timing.peer else ()
+    for title, network, pixels, count in chain([(name, model, images, tokens)], peers):
         if timing.compiled:
             network.compile()
-        yield row("inference", title, count, _inference(network, pixels, timing))
+        yield row("inference", title, count, _inference(network, pixels, cast))
         if timing.training:
-            yield row("training", title, count, _training(network, pixels, timing))
+            yield row("training", title, count, _training(network, pixels, cast))
 
 
-def _peer(model: SpitModel, images: Tensor, timing: Timing) -> Iterator[tuple[str, nn.Module, Tensor, float]]:
-    """timm's ViT of the same width with its input and count of tokens, if timm is installed and has one."""
+def _peer(model: SpitModel, images: Tensor, dtype: torch.dtype) -> Iterator[tuple[str, nn.Module, Tensor, float]]:
+    """timm's ViT of the same width with its input and count of tokens, if timm is installed and has one.
+
+    Its input is what its data loader would give, normalised floats; their values do not change its speed.
+    """
     size = next((name for name, (own, _, _) in SIZES.items() if own == model.config.width), None)
     try:
         import timm
     except ImportError:
         return
-    if size is None or not timing.peer:
+    if size is None:
         return
     name, side = f"vit_{size}_patch16_224", images.shape[-1]
     peer = timm.create_model(name, img_size=side, init_values=1e-5, drop_path_rate=DROP_PATH).to(images.device)
-    # Its input is what its data loader would give: normalised floats. Their values do not change its speed.
-    pixels = torch.randn(images.shape, device=images.device).to(timing.dtype)
-    yield f"timm {timm.__version__} {name}", peer, pixels, (side // 16) ** 2
+    yield f"timm {timm.__version__} {name}", peer, torch.randn_like(images, dtype=dtype), (side // 16) ** 2
 
 
-def _inference(network: nn.Module, images: Tensor, timing: Timing) -> Callable[[], None]:
+def _inference(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], None]:
     network.eval()
 
     def infer() -> None:
-        with torch.inference_mode(), timing.autocast(images.device):
+        with torch.inference_mode(), cast():
             network(images)
 
     return infer
 
 
-def _training(network: nn.Module, images: Tensor, timing: Timing) -> Callable[[], None]:
+def _training(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], None]:
     network.train()
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=images.device.type == "cuda")
     classes = torch.randint(0, 1000, (len(images),), device=images.device)
 
     def train() -> None:
-        with timing.autocast(images.device):
+        with cast():
             loss = F.cross_entropy(network(images), classes)
         loss.backward()
         optimizer.step()

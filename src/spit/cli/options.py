@@ -80,9 +80,8 @@ class Models(Options):
         sources = listed(self.model)
         if len(set(sources)) < len(sources):
             raise ValueError("expected each --model once, got one twice")
-        place = choose_device(device)
         with waiting("Loading the model" if len(sources) == 1 else "Loading models"):
-            found = [load(source, place, self.size) for source in sources]
+            found = [load(source, device, self.size) for source in sources]
         if tokenizer is not None and tokenizer.given:
             found = [one.with_tokenizer(tokenizer.build(one.model.config)) for one in found]
         if len({one.name for one in found}) < len(found):  # runs/a/model and runs/b/model

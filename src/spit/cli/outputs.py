@@ -13,14 +13,8 @@ from spit.cli.console import shown
 def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
     """Write files that belong together: all under temporary names first, then each to its own name.
 
-    If the disk is full or a folder cannot be written, no temporary or half-written file is left.
-
-    Args:
-        inputs: files that must not be overwritten.
-
-    Raises:
-        ValueError: an input would be overwritten.
-        OSError: the disk is full, a folder cannot be written, and so on.
+    If the disk is full or a folder cannot be written, no temporary or half-written file is left. ``inputs`` must not be
+    overwritten.
     """
     protected = {path.resolve() for path in inputs}
     for path in contents:

@@ -1,7 +1,6 @@
 """``spit segment``: the salient object of images, cut out."""
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from spit.cli.outputs import read_about
 from spit.drawing import encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
+from spit.evaluation.journal import case_of
 from spit.options import Options, option
 from spit.segmentation import Cut, Segmentation, segment_prediction
 from spit.tokens import plural
@@ -51,15 +51,15 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     kept: list[str] = []
 
     def work(item: Input, _: Say) -> dict[str, Any]:
-        content = _content(item.path)
-        known = None if repeating.again else _earlier(item.folder, item.name(ABOUT), settings, content)
-        if known is not None:
+        key, known = _key(item.path, settings), read_about(item.folder / item.name(ABOUT))
+        if not repeating.again and key is not None and known.get("key") == key and all(
+                (item.folder / file).is_file() for file in known["files"].values()):
             kept.append(str(item.path))
             return known
         image = reading.load(item.path)
         found = segment_prediction(predictor(image, crop=False, size=models.size), cut)
         return item.write(ABOUT, {
-            "width": image.shape[2], "height": image.shape[1], "content": content, "model": predictor.name,
+            "width": image.shape[2], "height": image.shape[1], "key": key, "model": predictor.name,
             "tokens": int(found.partition.counts[0]), "foreground": round(float(found.mask[0].float().mean()), 6),
             "tau": float(found.tau[0]), "settings": settings}, _draw(image, found))
 
@@ -91,21 +91,9 @@ def _draw(image: Tensor, found: Segmentation) -> dict[str, tuple[str, bytes]]:
             for (kind, suffix), drawn in zip(KINDS.items(), (white, cutout, dimmed, soft), strict=True)}
 
 
-def _content(path: Path) -> str | None:
-    """A hash of a file's bytes; None if it cannot be read, which loading it will report."""
+def _key(path: Path, settings: dict[str, Any]) -> str | None:
+    """A hash of a file's bytes and the settings; None if it cannot be read, which loading it will report."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        return case_of(content=hashlib.sha256(path.read_bytes()).hexdigest(), **settings)
     except OSError:
         return None
-
-
-def _earlier(folder: Path, about: str, settings: dict[str, Any], content: str | None) -> dict[str, Any] | None:
-    """The document of an earlier run on the same bytes with the same settings, if all its files still exist."""
-    document = read_about(folder / about)
-    try:
-        same = content is not None and document["content"] == content
-        same = same and document["settings"] == json.loads(json.dumps(settings))
-        files = [folder / file for file in document["files"].values()]
-    except (KeyError, TypeError, AttributeError):
-        return None
-    return document if same and len(files) == len(KINDS) and all(file.is_file() for file in files) else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import ceil
 
 from PIL import Image, ImageDraw, ImageFont
@@ -30,23 +31,20 @@ def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") 
     if not rows or not all(rows):
         raise ValueError("expected at least one row, and one tile in each, got none")
     grid = [[Tile(fit(tile.picture), tile.caption, tile.detail) for tile in row] for row in rows]
-    columns = max(len(row) for row in grid)
-    widths = [max(_tile_width(row[c]) for row in grid if c < len(row)) for c in range(columns)]
+    widths = [max(_tile_width(tile) for tile in column if tile is not None) for column in zip_longest(*grid)]
     heights = [max(tile.picture.height for tile in row) for row in grid]
-    head = (TITLE + 14 if title else 0) + (NOTE + 14 if note else 0)
+    head = [line for line in ((title, TITLE, INK), (note, NOTE, GREY)) if line[0]]
     foot = CAPTION + DETAIL + 26  # below each tile
-    text_width = max(_text_width(title, TITLE), _text_width(note, NOTE))
-    width = MARGIN + max(sum(widths) + MARGIN * columns, text_width + MARGIN)
     gap = MARGIN // 2  # between the head and the rows, and below each row's captions
-    height = MARGIN + head + (gap if head else 0) + sum(heights) + (foot + gap) * len(grid)
+    width = MARGIN + max([sum(widths) + MARGIN * len(widths)] + [_text_width(*line[:2]) + MARGIN for line in head])
+    height = MARGIN + sum(size + 14 for _, size, _ in head) + gap * bool(head) + sum(heights) + (foot + gap) * len(grid)
     canvas = Image.new("RGB", (width, height), "white")
     draw = ImageDraw.Draw(canvas)
     top = MARGIN
-    for text, size, ink in ((title, TITLE, INK), (note, NOTE, GREY)):
-        if text:
-            draw.text((MARGIN, top), text, ink, _font(size))
-            top += size + 14
-    top += gap if head else 0
+    for text, size, ink in head:
+        draw.text((MARGIN, top), text, ink, _font(size))
+        top += size + 14
+    top += gap * bool(head)
     for row, row_height in zip(grid, heights, strict=True):
         left = MARGIN
         for tile, column in zip(row, widths, strict=False):
