@@ -32,9 +32,6 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
     Returns:
         ``(H, W)`` int64 labels from ``start_label``; every region is 4-connected.
 
-    Raises:
-        TypeError, ValueError: no such image, or n or start_label is not a whole number in range.
-
     Example:
         >>> import spit
         >>> from skimage.data import chelsea

@@ -107,19 +107,18 @@ def _check_features(cls: type[Any]) -> None:
 
 
 def _check_backbone(cls: type[Any]) -> None:
-    options = inspect.signature(cls).parameters
-    if not issubclass(cls, nn.Module) or not _takes_two(cls) or not ("width" in options or "options" in options):
+    options = set(inspect.signature(cls).parameters) if issubclass(cls, nn.Module) else set()
+    if not options & {"width", "options"} or not _takes_two(cls):
         raise TypeError(f"expected a torch.nn.Module whose constructor takes width, with forward(self, tokens, "
                         f"recorder=None), which returns Tokens of that width; got {cls.__name__}")
 
 
 def _takes_two(cls: type[Any]) -> bool:
     """Whether objects of a class can be called with two arguments."""
-    call = getattr(cls, "forward" if issubclass(cls, nn.Module) else "__call__", None)
-    if call is None or "__call__" not in dir(cls):
+    if "__call__" not in dir(cls):
         return False
     try:
-        inspect.signature(call).bind(None, None, None)
+        inspect.signature(cls.forward if issubclass(cls, nn.Module) else cls.__call__).bind(None, None, None)
     except TypeError:
         return False
     return True

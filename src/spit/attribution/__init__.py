@@ -9,21 +9,7 @@ from spit.attribution.prototypes import PrototypeProjection, Prototypes, load_pr
 from spit.attribution.relevance import Relevance
 
 __all__ = [
-    "METHODS",
-    "Flow",
-    "Lime",
-    "Method",
-    "MethodOptions",
-    "PrototypeProjection",
-    "Prototypes",
-    "RandomControl",
-    "Relevance",
-    "Rollout",
-    "Target",
-    "create_method",
-    "explain",
-    "fit_prototypes",
-    "load_prototypes",
-    "occlude",
+    "METHODS", "Flow", "Lime", "Method", "MethodOptions", "PrototypeProjection", "Prototypes", "RandomControl",
+    "Relevance", "Rollout", "Target", "create_method", "explain", "fit_prototypes", "load_prototypes", "occlude",
     "rank_pixels",
 ]

@@ -148,12 +148,7 @@ def read_target(prediction: Prediction, target: Target) -> Tensor:
 
 
 def read_classes(given: Target, images: int, names: Sequence[str]) -> Tensor:
-    """One class for all images, or one for each, by index or name, as ``(images,)`` int64.
-
-    Raises:
-        TypeError: neither integers nor names.
-        ValueError: more or fewer classes than images, or a class that is not there.
-    """
+    """One class for all images, or one for each, by index or name, as ``(images,)`` int64."""
     if isinstance(given, str):
         given = class_index(names, given)
     elif isinstance(given, Sequence):
@@ -229,9 +224,6 @@ class MethodOptions(Options):
 
         By default those of Fig. 1 that are available: flow; prototype, if the model has prototypes; and lime, if
         captum is installed. ``left_out`` then gets the names of the others, each with the reason.
-
-        Raises:
-            MissingExtra, WeightsError: a method that was asked for is not available.
         """
         if self.names:
             return [self._make(name, model) for name in self.names]

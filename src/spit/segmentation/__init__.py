@@ -5,11 +5,5 @@ from spit.segmentation.normalized_cut import normalized_cut
 from spit.segmentation.saliency import Cut, Segmentation, segment, segment_prediction
 
 __all__ = [
-    "Correspondence",
-    "Cut",
-    "Segmentation",
-    "correspond",
-    "normalized_cut",
-    "segment",
-    "segment_prediction",
+    "Correspondence", "Cut", "Segmentation", "correspond", "normalized_cut", "segment", "segment_prediction",
 ]

@@ -30,8 +30,9 @@ def leading_vectors(matrices: Tensor, known: Tensor) -> Tensor:
         matrices ``(B, N, N)`` and known ``(B, N)`` to ``(B, N)``, float64, zero on padding.
     """
     size = known.shape[1]
-    basis = torch.stack([known, _orthogonal(_start(known), known[:, None])], dim=1)
-    basis[:, 1] = _unit(basis[:, 1])[0]
+    places = torch.arange(1, size + 1, dtype=known.dtype, device=known.device)
+    start = torch.where(known == 0, 0.0, torch.frac(places * GOLDEN) - 0.5)  # spread evenly, the same in any batch
+    basis = torch.stack([known, _unit(_orthogonal(start, known[:, None]))[0]], dim=1)
     answer, done = torch.zeros_like(known), torch.zeros_like(known[:, 0], dtype=torch.bool)
     diagonal: list[Tensor] = []
     beside: list[Tensor] = []
@@ -49,12 +50,6 @@ def leading_vectors(matrices: Tensor, known: Tensor) -> Tensor:
                 break
         basis = torch.cat([basis, following[:, None]], dim=1)
     return answer
-
-
-def _start(known: Tensor) -> Tensor:
-    """``frac(i φ) − 1/2`` for row i: spread evenly, the same in any batch."""
-    places = torch.arange(1, known.shape[1] + 1, dtype=known.dtype, device=known.device)
-    return torch.where(known == 0, 0.0, torch.frac(places * GOLDEN) - 0.5)
 
 
 def _orthogonal(vectors: Tensor, basis: Tensor) -> Tensor:
