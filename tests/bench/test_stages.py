@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from spit.bench import Timing, measure_stages, photo_batch
+from spit.bench import Timing, measure_stages, median_ms, photo_batch
 from spit.bench.photos import sample_photos
-from spit.bench.stages import model_to_time
+from spit.bench.stages import model_to_time, peak_gib
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -34,3 +34,13 @@ def test_precision(precision: str, expected: torch.dtype | None) -> None:
     timing = Timing(precision=precision, training=False, peer=False, rounds=1)
     list(measure_stages("ours", model, photo_batch(sample_photos(), 1, 32, 32), timing))
     assert seen == {expected}
+
+
+def test_warm_up_is_called_and_not_counted() -> None:
+    calls: list[int] = []
+    assert median_ms(lambda: calls.append(0), CPU, rounds=5, warm_up=2) >= 0
+    assert len(calls) == 7
+
+
+def test_no_peak_on_a_cpu() -> None:
+    assert peak_gib(lambda: None, CPU) is None

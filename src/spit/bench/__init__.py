@@ -2,7 +2,6 @@
 
 from spit.bench.check import Check, check_labels
 from spit.bench.photos import photo_batch
-from spit.bench.stages import Row, Timing, measure_stages
-from spit.bench.timing import median_ms
+from spit.bench.stages import Row, Timing, measure_stages, median_ms
 
 __all__ = ["Check", "Row", "Timing", "check_labels", "measure_stages", "median_ms", "photo_batch"]

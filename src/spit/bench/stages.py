@@ -1,16 +1,17 @@
 """Each stage of a model timed on one batch, and timm's ViT of the same size beside it."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.bench.timing import median_ms, peak_gib
 from spit.evaluation.runner import PRECISIONS, Computing
 from spit.model import SpitModel
 from spit.options import option
@@ -73,10 +74,10 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
     dtype = PRECISIONS[timing.precision or "fp32"]
     cast = partial(torch.autocast, device.type, dtype, enabled=dtype != torch.float32)  # weights stay float32
 
-    def row(stage: str, model: str, tokens: float, function: Callable[[], Any]) -> Row:
-        say(f"Timing {stage}, {model}")
+    def row(stage: str, title: str, tokens: float, function: Callable[[], Any]) -> Row:
+        say(f"Timing {stage}, {title}")
         milliseconds = median_ms(function, device, timing.rounds or 20, warm_up=5)
-        return Row(stage, model, milliseconds / len(images), 1000 * len(images) / milliseconds,
+        return Row(stage, title, milliseconds / len(images), 1000 * len(images) / milliseconds,
                    peak_gib(function, device), tokens)
 
     model = model.to(device)
@@ -133,3 +134,34 @@ def _training(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], No
         optimizer.zero_grad()
 
     return train
+
+
+def median_ms(function: Callable[[], Any], device: torch.device, rounds: int = 20, warm_up: int = 3) -> float:
+    """Milliseconds of one call: the median of ``rounds`` after ``warm_up`` calls that are not counted.
+
+    Timed by device events on CUDA and by the clock elsewhere.
+    """
+    return median([_once(function, device) for _ in range(warm_up + rounds)][warm_up:])
+
+
+def peak_gib(function: Callable[[], Any], device: torch.device) -> float | None:
+    """Peak memory of tensors while the function ran; None on a CPU."""
+    if device.type != "cuda":
+        return None
+    torch.cuda.reset_peak_memory_stats(device)
+    function()
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) / 2**30
+
+
+def _once(function: Callable[[], Any], device: torch.device) -> float:
+    if device.type != "cuda":
+        start = time.perf_counter()
+        function()
+        return 1000 * (time.perf_counter() - start)
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    function()
+    end.record()
+    torch.cuda.synchronize(device)
+    return float(begin.elapsed_time(end))

@@ -8,16 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -77,27 +69,28 @@ def track(items: Sequence[Item], description: str) -> Iterator[tuple[Iterator[It
     If stderr is no terminal there is no bar, and progress is a line at most every 10 seconds.
     """
     console = Console(stderr=True)
-    counts = (BarColumn(), MofNCompleteColumn()) if len(items) > 1 else ()
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *counts, TimeElapsedColumn())
+    counts = (progress.BarColumn(), progress.MofNCompleteColumn()) if len(items) > 1 else ()
+    columns = (progress.SpinnerColumn(), progress.TextColumn("{task.description}", markup=False), *counts,
+               progress.TimeElapsedColumn())
     spoken = time.monotonic()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(description, total=len(items))
+    with progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(description, total=len(items))
 
         def say(text: str) -> None:
             nonlocal spoken
-            progress.update(task, description=text)
+            bar.update(task, description=text)
             if not console.is_terminal and time.monotonic() - spoken >= PATIENCE:
                 tell(text)
                 spoken = time.monotonic()
 
-        yield iter(progress.track(items, task_id=task)), say
+        yield iter(bar.track(items, task_id=task)), say
 
 
-def long_bar(console: Console) -> Progress:
+def long_bar(console: Console) -> progress.Progress:
     """A bar with the time left, for work of minutes; nothing if the console is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-               TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
+               progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+    return progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 @contextmanager

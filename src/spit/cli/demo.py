@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from spit.bench import median_ms
 from spit.bench.photos import sample_photos
-from spit.bench.timing import median_ms
 from spit.cli.classify import show_top, top_json
 from spit.cli.console import print_json, show, show_place, show_table, shown, waiting
 from spit.cli.options import Models, Output, Reading, Running
@@ -44,7 +44,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
     with waiting("Classifying; the first run compiles the kernels, 15-30 s") as say:
         classes = top_json(predictor(pixels, crop=True), 3)
         say("Tokenizing; the first run compiles the kernels, 15-30 s")
-        pixels = pixels.to(running.place)
+        pixels = pixels.to(predictor.device)
         hierarchy = tokenizer.hierarchy(pixels)
         milliseconds = median_ms(partial(tokenizer, pixels), pixels.device, REPEATS)
         say("Drawing")

@@ -59,7 +59,8 @@ def draw_mean_colors(image: Tensor, partition: Partition) -> Image.Image:
 
 def as_picture(image: Tensor) -> Image.Image:
     """A ``(C, H, W)`` image as a Pillow image."""
-    return Image.fromarray(_hwc(image))
+    pixels = quantize(image.detach()[None])[0].expand(3, -1, -1).permute(1, 2, 0)
+    return Image.fromarray(np.ascontiguousarray(pixels.cpu().numpy()))
 
 
 def encode_png(picture: Image.Image) -> bytes:
@@ -78,9 +79,4 @@ def _pixels(image: Tensor, partition: Partition) -> NDArray[np.uint8]:
     if partition.blocks[0].shape[1:] != image.shape[1:]:
         raise ValueError(f"expected the partition of this image of {tuple(image.shape[1:])} pixels, "
                          f"got labels of {tuple(partition.blocks[0].shape[1:])}")
-    return _hwc(image)
-
-
-def _hwc(image: Tensor) -> NDArray[np.uint8]:
-    pixels: NDArray[np.uint8] = quantize(image.detach()[None])[0].expand(3, -1, -1).permute(1, 2, 0).cpu().numpy()
-    return np.ascontiguousarray(pixels)
+    return np.asarray(as_picture(image))
