@@ -28,12 +28,8 @@ def image_blocks(images: Images) -> ImageBlocks:
         images: ``(B, C, H, W)``, one ``(C, H, W)``, or a sequence of ``(C, H, W)``; uint8, or floats in [0, 1]
             up to rounding.
 
-    Returns:
+    Shape:
         Blocks ``(b, C, H, W)``, where the b add up to the number of images.
-
-    Raises:
-        TypeError: not tensors, or a dtype that is neither uint8 nor floating.
-        ValueError: a wrong number of dimensions, no pixels, NaN, or floats outside [0, 1].
     """
     if isinstance(images, ImageBlocks):
         return images

@@ -33,11 +33,6 @@ class Partition:
         blocks ``(b, H, W)`` int32 each, offsets ``(B + 1,)`` int64, frames ``(ΣN, 4)`` int32. Other integer
         types are converted.
 
-    Raises:
-        TypeError: labels, offsets or frames are not integer tensors.
-        ValueError: a wrong shape or device, a label outside ``0 … N − 1``, a region without a pixel, or a frame
-            that is empty or does not contain its region.
-
     Example:
         >>> import torch
         >>> from spit import Partition
@@ -112,9 +107,7 @@ class Partition:
     @property
     def labels(self) -> Tensor | tuple[Tensor, ...]:
         """``(B, H, W)`` int32, or one ``(H, W)`` map per image where sizes differ."""
-        if len(self.blocks) == 1:
-            return self.blocks[0]
-        return tuple(labels for block in self.blocks for labels in block)
+        return _by_image(self.blocks)
 
     @property
     def counts(self) -> Tensor:
@@ -123,17 +116,15 @@ class Partition:
 
     def packed_blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Each block's labels with the offsets of its own images, from 0."""
-        for block, (first, last) in zip(self.blocks, self._spans(), strict=True):
-            yield block, self.offsets[first : last + 1] - self.offsets[first]
+        first = 0
+        for block in self.blocks:
+            yield block, self.offsets[first : first + len(block) + 1] - self.offsets[first]
+            first += len(block)
 
     def to(self, device: torch.device | str) -> "Partition":
         """The partition on another device."""
         frames = None if self.frames is None else self.frames.to(device)
         return Partition._trusted(tuple(block.to(device) for block in self.blocks), self.offsets.to(device), frames)
-
-    def cpu(self) -> "Partition":
-        """The partition on the CPU."""
-        return self.to("cpu")
 
     def sizes(self) -> Tensor:
         """Pixels in each region, ``(ΣN,)`` int64."""
@@ -155,8 +146,7 @@ class Partition:
                     "keeps all") if len(values) < total else ""
             raise ValueError(f"expected one value for each of the {total} regions, got shape "
                              f"{tuple(values.shape)}{hint}")
-        painted = [values[rows] for rows in self._rows()]
-        return painted[0] if len(painted) == 1 else tuple(image for block in painted for image in block)
+        return _by_image([values[rows] for rows in self._rows()])
 
     def boundaries(self) -> Tensor | tuple[Tensor, ...]:
         """Pixels with a south or east neighbour in another region, ``(B, H, W)`` bool."""
@@ -166,18 +156,12 @@ class Partition:
             edge[:, :-1] |= block[:, :-1] != block[:, 1:]
             edge[:, :, :-1] |= block[:, :, :-1] != block[:, :, 1:]
             maps.append(edge)
-        return maps[0] if len(maps) == 1 else tuple(image for block in maps for image in block)
+        return _by_image(maps)
 
     def _rows(self) -> Iterator[Tensor]:
         """Each block, with rows in packed order instead of labels."""
-        return (block + self.offsets[first:last, None, None]
-                for block, (first, last) in zip(self.blocks, self._spans(), strict=True))
-
-    def _spans(self) -> Iterator[tuple[int, int]]:
-        first = 0
-        for block in self.blocks:
-            yield first, first + len(block)
-            first += len(block)
+        starts = self.offsets[:-1].split([len(block) for block in self.blocks])
+        return (block + start[:, None, None] for block, start in zip(self.blocks, starts, strict=True))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -187,11 +171,8 @@ class Partition:
         index = _index(index, len(self), "image")
         rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
         frames = None if self.frames is None else self.frames[rows]
-        for block, (first, last) in zip(self.blocks, self._spans(), strict=True):
-            if index < last:
-                offsets = self.offsets[index : index + 2] - rows.start
-                return Partition._trusted((block[index - first, None],), offsets, frames)
-        raise IndexError(index)
+        labels = [labels for block in self.blocks for labels in block][index]
+        return Partition._trusted((labels[None],), self.offsets[index : index + 2] - rows.start, frames)
 
     def __repr__(self) -> str:
         return f"Partition({_sizes(block.shape for block in self.blocks)}, regions {few(self.counts.tolist())})"
@@ -225,9 +206,6 @@ class Hierarchy:
     Shape:
         parents[t] ``(ΣN^(t),)`` int32, offsets[t] ``(B + 1,)`` int64, features ``(b, C, H, W)`` int16 each.
 
-    Raises:
-        ValueError: shapes, parents and offsets do not belong together, or a parent is not a region above.
-
     Example:
         >>> import torch
         >>> from spit import SuperpixelTokenizer
@@ -260,13 +238,11 @@ class Hierarchy:
         return hierarchy
 
     @staticmethod
-    def _of(features: Tensor, levels: Sequence[tuple[Tensor, Tensor]]) -> "Hierarchy":
+    def _of(features: Tensor, levels: kernels.Levels) -> "Hierarchy":
         """The hierarchy of a batch of one size, from its features and what :func:`spit.kernels.superpixels` returns."""
         batch, _, height, width = features.shape
-        pixels = torch.full((batch,), height * width, device=features.device)
-        offsets = [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
-        return Hierarchy._trusted(((batch, height, width),), tuple(parents for parents, _ in levels), tuple(offsets),
-                                  (features,))
+        return Hierarchy._trusted(((batch, height, width),), tuple(parents for parents, _ in levels),
+                                  tuple(kernels.level_offsets(levels, features)), (features,))
 
     def below(self, top: Partition) -> "Hierarchy":
         """The hierarchy with ``top`` as its last level and the others cut along its boundaries, so all are nested."""
@@ -324,7 +300,7 @@ class Hierarchy:
             below = max(level for level, regions in enumerate(counts) if regions >= count)
             for level in (below, below + 1):
                 if level < len(self) and level not in levels:
-                    levels[level] = self[level].cpu()
+                    levels[level] = self[level].to("cpu")
             part = levels[below][b]
             if counts[below] > count:
                 ceiling = levels[below + 1][b].blocks[0][0] if below + 1 < len(self) else None
@@ -353,6 +329,11 @@ class Hierarchy:
             tuple(cat_offsets(level) for level in zip(*(part.offsets for part in parts), strict=True)),
             tuple(block for part in parts for block in part.features),
         )
+
+
+def _by_image(blocks: Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """The block itself if there is one, else the images of all blocks."""
+    return blocks[0] if len(blocks) == 1 else tuple(image for block in blocks for image in block)
 
 
 def _index(index: int, count: int, noun: str) -> int:

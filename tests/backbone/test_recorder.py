@@ -32,7 +32,7 @@ def test_mapping_means_its_layers_counted_from_either_end():
     (("atention",), "did you mean 'attention'"),
     ({"attention": (3,)}, "from -3 to 2, got 3"),
     ({"features": (-4,)}, "from -3 to 2, got -4"),
-    (("gradients",), "among"),
+    (("gradients",), "one of attention, features"),
 ])
 def test_what_is_not_there_is_named(record, message):
     with pytest.raises(ValueError, match=message):

@@ -17,8 +17,8 @@ class Block(nn.Module):
     and the MLP the exact GELU, as in ViT and DeiT.
 
     Args:
-        width, heads, mlp_ratio, qkv_bias, layer_scale: see :class:`~spit.backbone.TransformerOptions`.
-        drop_path: probability that an image skips a branch in training.
+        drop_path: probability that an image skips a branch in training. The other arguments are those of
+            :class:`~spit.backbone.TransformerOptions`.
 
     Shape:
         values ``(ΣN, D)`` to ``(ΣN, D)``.
@@ -36,16 +36,13 @@ class Block(nn.Module):
         self.scale2 = LayerScale(width, layer_scale) if layer_scale is not None else nn.Identity()
 
     def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
-        values = values + self._drop(self.scale1(self.attention(self.norm1(values), spans, observe)), spans)
-        return values + self._drop(self.scale2(self.mlp(self.norm2(values))), spans)
+        rate = self.drop_path if self.training else 0.0
+        values = values + drop_images(self.scale1(self.attention(self.norm1(values), spans, observe)), spans, rate)
+        return values + drop_images(self.scale2(self.mlp(self.norm2(values))), spans, rate)
 
     def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
         """This block's attention maps for these values, one ``(heads, N, N)`` an image."""
         return self.attention.maps(self.norm1(values), spans)
-
-    def _drop(self, branch: Tensor, spans: Spans) -> Tensor:
-        return drop_images(branch, spans, self.drop_path) if self.training else branch
-
 
 class LayerScale(nn.Module):
     """A learned factor for each of the D columns."""
@@ -76,9 +73,6 @@ def drop_images(branch: Tensor, spans: Spans, rate: float) -> Tensor:
 
     The others are divided by ``1 − rate``, so that the expectation is the branch itself. Random numbers come from
     torch's generator of the branch's device.
-
-    Shape:
-        branch ``(ΣN, D)`` to ``(ΣN, D)``.
     """
     if rate == 0:
         return branch

@@ -1,6 +1,5 @@
 """Recorder: what a forward pass through f should keep."""
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from spit.backbone.attention import Heads
 from spit.backbone.spans import Spans
+from spit.options import check_choice
 from spit.tokens import Tokens
 
 NAMES = ("attention", "features")
@@ -44,10 +44,6 @@ class Recorder:
             record: names (``"attention"``, ``"features"``) for all layers, a mapping from names to layers, such as
                 ``{"attention": (-1,)}``, or a recorder, which is returned as it is.
             depth: number of layers.
-
-        Raises:
-            TypeError: a single string, or layers that are not a collection of integers.
-            ValueError: an unknown name, or a layer that does not exist.
         """
         if isinstance(record, Recorder):
             return record
@@ -56,10 +52,7 @@ class Recorder:
                             "write record=(\"attention\",) or record={\"attention\": (-1,)}")
         asked = dict(record) if isinstance(record, Mapping) else {name: range(depth) for name in record}
         for name in asked:
-            if name not in NAMES:
-                near = difflib.get_close_matches(str(name), NAMES, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise ValueError(f"expected names to record among {NAMES}, got {name!r}{hint}")
+            check_choice("names to record", name, NAMES)
         return Recorder({name: _layers(name, layers, depth) for name, layers in asked.items()})
 
     def __bool__(self) -> bool:

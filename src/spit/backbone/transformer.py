@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from spit.backbone.attention import Heads
 from spit.backbone.block import Block
 from spit.backbone.recorder import Recorder
 from spit.backbone.spans import Spans
@@ -88,18 +87,13 @@ class Transformer(nn.Module):
             if recorder is not None and recorder.wants("attention", layer):
                 recorder.attention[layer] = block.attention_maps(values, spans)
             observe = None if recorder is None else recorder.observer(layer, spans)
-            values = self._checkpointed(block, values, spans, observe)
+            if self.checkpointing and self.training and torch.is_grad_enabled() and observe is None:
+                values = cast(Tensor, checkpoint(block, values, spans, use_reentrant=False))
+            else:
+                values = block(values, spans, observe)
             if recorder is not None and recorder.wants("features", layer):
                 recorder.features[layer] = Tokens(values, spans.offsets.long())
         answer: Tensor = self.norm(values)
-        return answer
-
-    def _checkpointed(self, block: Block, values: Tensor, spans: Spans,
-                      observe: Callable[[Heads], None] | None) -> Tensor:
-        if self.checkpointing and self.training and torch.is_grad_enabled() and observe is None:
-            answer: Tensor = checkpoint(block, values, spans, use_reentrant=False)
-        else:
-            answer = block(values, spans, observe)
         return answer
 
 

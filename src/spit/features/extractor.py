@@ -73,10 +73,6 @@ class FeatureExtractor(FeatureOptions):
 
         Shape:
             ``(B, C, H, W)`` and ΣN regions to tokens ``(ΣN, width)`` float32.
-
-        Raises:
-            ValueError: the images have another number of channels, or the partition is not theirs: its number of
-                images, their sizes or the device differ.
         """
         features = []
         first = 0

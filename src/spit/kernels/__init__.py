@@ -2,7 +2,7 @@
 
 ``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba and
 ``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
-selects one. ``exact_sqrt``, ``pieces`` and ``region_sizes`` are plain torch and run on any device.
+selects one. The operations of ``kernels.portable`` are plain torch and run on any device.
 
 Code outside this package imports from here or from ``kernels.rules``, never from a backend.
 """
@@ -14,23 +14,23 @@ from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from torch import Tensor
 
 from spit.errors import MissingExtra
 from spit.kernels import reference
-from spit.kernels.portable import exact_sqrt, pieces, region_sizes
+from spit.kernels.portable import exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.rules import SCALE, Levels, Rules
+from spit.options import check_choice
 
 __all__ = [
     "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
-    "gradient_histogram", "look_up", "nearest_sites", "pieces", "position_histogram", "refine", "region_boxes",
-    "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels",
+    "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram", "refine",
+    "region_boxes", "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels",
 ]
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Operation = TypeVar("Operation", bound=Callable[..., Any])
 
 BACKENDS = ("reference", "cpu", "gpu")
 _OF_DEVICE = {"cpu": "cpu", "cuda": "gpu"}
@@ -40,8 +40,7 @@ _forced: ContextVar[str | None] = ContextVar("forced_backend", default=None)
 @contextmanager
 def backend(name: str) -> Iterator[None]:
     """Run every operation in this block on the named backend."""
-    if name not in BACKENDS:
-        raise ValueError(f"expected a backend among {', '.join(BACKENDS)}, got {name!r}")
+    check_choice("backend", name, BACKENDS)
     token = _forced.set(name)
     try:
         yield
@@ -64,16 +63,15 @@ def _load(name: str) -> ModuleType:
     return import_module(f"spit.kernels.{name}")
 
 
-def _dispatched(definition: Callable[P, R]) -> Callable[P, R]:
+def _dispatched(definition: Operation) -> Operation:
     """Dispatch an operation to the backend of its first argument."""
 
     @wraps(definition)
-    def operation(*args: P.args, **kwargs: P.kwargs) -> R:
+    def operation(*args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else next(iter(kwargs.values()))
-        answer: R = getattr(_backend(first), definition.__name__)(*args, **kwargs)
-        return answer
+        return getattr(_backend(first), definition.__name__)(*args, **kwargs)
 
-    return operation
+    return cast(Operation, operation)
 
 
 look_up = _dispatched(reference.look_up)

@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor
 
+from spit.kernels.rules import Levels
+from spit.tokens import offsets_of
+
 
 def exact_sqrt(x: Tensor) -> Tensor:
     """The float32 nearest to √x. torch's own float32 root is one unit off for 1 value in 160 on some CPUs."""
@@ -25,6 +28,12 @@ def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
     """
     packed = labels + offsets[:-1, None, None]
     return torch.bincount(packed.flatten(), minlength=int(offsets[-1]))
+
+
+def level_offsets(levels: Levels, features: Tensor) -> list[Tensor]:
+    """The offsets of every level, from the pixels up."""
+    pixels = torch.full((len(features),), features[0, 0].numel(), device=features.device)
+    return [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
 
 
 def join(count: int, u: Tensor, v: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from spit.tokens import offsets_of
 
 SelfLoop = Literal["clipped", "paper", "published", "none"]
 
-_LOOPS: dict[SelfLoop, tuple[float, float | None]] = {
+_LOOPS: dict[SelfLoop, tuple[float, float | None]] = {  # loop_mean and loop_clip of Rules
     "clipped": (1.0, 0.75),
     "paper": (1.0, inf),
     "published": (2.0, 0.75),
@@ -90,13 +90,5 @@ class SuperpixelTokenizer(Tokenizer):
         return Partition._trusted((labels,), part.offsets)
 
     def _rules(self) -> Rules:
-        loop_mean, loop_clip = _LOOPS[self.self_loop]
-        return Rules(
-            levels=self.levels,
-            similarity=self.similarity,
-            loop_mean=loop_mean,
-            loop_clip=loop_clip,
-            compactness=self.compactness,
-            merge_threshold=self.merge_threshold,
-            max_tokens=self.max_tokens,
-        )
+        return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], self.compactness, self.merge_threshold,
+                     self.max_tokens)

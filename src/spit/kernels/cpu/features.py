@@ -60,10 +60,8 @@ def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple
 
 
 @njit(cache=True, nogil=True)
-def _position_histogram(
-    labels: Array, y_weights: Array, y_first: Array, y_last: Array, x_sums: Array, x_first: Array, x_last: Array,
-    out: Array,
-) -> None:
+def _position_histogram(labels: Array, y_weights: Array, y_first: Array, y_last: Array, x_sums: Array, x_first: Array,
+                        x_last: Array, out: Array) -> None:
     """Along a run of one label the x kernel sums to a difference of two prefix sums."""
     height, width = labels.shape
     bins = y_weights.shape[1]
@@ -83,7 +81,7 @@ def _position_histogram(
                 for ky in range(y_first[y], y_last[y] + 1):
                     histogram[label, ky, kx] += y_weights[y, ky] * run
             start = end
-    _store_means(histogram, sizes, out)
+    out[:] = histogram.reshape(out.shape) / np.maximum(sizes, 1)[:, None]
 
 
 def _gaussian_table() -> Array:
@@ -92,9 +90,7 @@ def _gaussian_table() -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _gradient_histogram(
-    gradients: Array, labels: Array, bins: int, sigma: float, table: Array, out: Array
-) -> None:
+def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float, table: Array, out: Array) -> None:
     height, width = labels.shape
     count = len(out)
     histogram = np.zeros(count * bins * bins)
@@ -123,7 +119,7 @@ def _gradient_histogram(
                 row = (label * bins + ky) * bins
                 for kx in range(x_first, x_end):
                     histogram[row + kx] += y_weight * x_weights[kx]
-    _store_means(histogram.reshape((count, bins, bins)), sizes, out)
+    out[:] = histogram.reshape(out.shape) / np.maximum(sizes, 1)[:, None]
 
 
 @njit(cache=True, nogil=True)
@@ -134,30 +130,16 @@ def _gaussian(table: Array, place: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _store_means(histogram: Array, sizes: Array, out: Array) -> None:
-    count, bins, _ = histogram.shape
-    for n in range(count):
-        size = max(sizes[n], 1)
-        for ky in range(bins):
-            for kx in range(bins):
-                out[n, ky * bins + kx] = histogram[n, ky, kx] / size
-
-
-@njit(cache=True, nogil=True)
 def _taps(start: int, end: int, limit: int, places: Array, weights: Array) -> None:
-    """The two pixels between which each sample lies and their weights, 0 beyond the image.
-
-    In integers: 2K times the sample's place is (2i + 1)(end − start) − K.
-    """
+    """The two pixels between which each sample lies and their weights, 0 beyond the image; see the reference."""
     resolution = len(places)
     for i in range(resolution):
         place = max((2 * i + 1) * (end - start) - resolution, 0)
         low = place // (2 * resolution)
         high = min(low + 1, end - start - 1)
         weight = (place % (2 * resolution)) / (2 * resolution)
-        low, high = low + start, high + start
-        places[i, 0], weights[i, 0] = low, 1 - weight
-        places[i, 1], weights[i, 1] = high, weight
+        places[i, 0], weights[i, 0] = start + low, 1 - weight
+        places[i, 1], weights[i, 1] = start + high, weight
         for tap in range(2):
             if places[i, tap] < 0 or places[i, tap] >= limit:
                 places[i, tap], weights[i, tap] = 0, 0

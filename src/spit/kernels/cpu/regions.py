@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from numba import njit
 from torch import Tensor
@@ -13,8 +12,9 @@ from spit.kernels.cpu.threads import Array, for_each_image
 def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
     """See :func:`spit.kernels.reference.region_boxes`."""
     boxes = torch.zeros(int(offsets[-1]), 4, dtype=torch.int32)
+    boxes[:, :2] = sum(labels.shape[1:])
     for_each_image(_boxes, labels, boxes.split(offsets.diff().tolist()))
-    return boxes
+    return boxes.masked_fill_(boxes[:, 2:3] == 0, 0)
 
 
 def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
@@ -37,16 +37,10 @@ def _compose(lower: Array, upper: Array, below: Array, above: Array, out: Array)
 
 @njit(cache=True, nogil=True)
 def _boxes(labels: Array, out: Array) -> None:
-    height, width = labels.shape
-    low = np.full((len(out), 2), height + width, np.int32)
-    for y in range(height):
-        for x in range(width):
-            v = labels[y, x]
-            low[v, 0] = min(low[v, 0], y)
-            low[v, 1] = min(low[v, 1], x)
-            out[v, 2] = max(out[v, 2], y + 1)
-            out[v, 3] = max(out[v, 3], x + 1)
-    for v in range(len(out)):
-        if out[v, 2] > 0:
-            out[v, 0] = low[v, 0]
-            out[v, 1] = low[v, 1]
+    for y in range(labels.shape[0]):
+        for x in range(labels.shape[1]):
+            box = out[labels[y, x]]
+            box[0] = min(box[0], y)
+            box[1] = min(box[1], x)
+            box[2] = max(box[2], y + 1)
+            box[3] = max(box[3], x + 1)

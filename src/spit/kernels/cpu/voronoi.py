@@ -66,36 +66,34 @@ def _nearest(sites: Array, labels: Array) -> None:
 def settle(sites: Array, labels: Array) -> None:
     """Give pixels that are cut off from their site to the nearest cell that touches them, layer by layer."""
     height, width = labels.shape
-    pixels = height * width
-    flat = labels.reshape(pixels)
-    settled = np.zeros(pixels, np.bool_)
-    stack = np.empty(pixels, np.int32)
-    reached = 0
+    stride = width + 2
+    wide = np.full((height + 2, stride), -1, np.int32)  # a rim outside all cells, so that there are no borders to check
+    wide[1:-1, 1:-1] = labels
+    cell = wide.reshape(-1)
+    settled = np.zeros(len(cell), np.bool_)
+    stack = np.empty(len(cell), np.int32)
     for n in range(len(sites)):
-        stack[0] = sites[n, 0] * width + sites[n, 1]
+        stack[0] = (sites[n, 0] + 1) * stride + sites[n, 1] + 1
         settled[stack[0]] = True
         depth = 1
         while depth > 0:
             depth -= 1
             p = stack[depth]
-            reached += 1
-            for q in _neighbors(p, height, width):
-                if q >= 0 and not settled[q] and flat[q] == n:
+            for q in (p - stride, p - 1, p + 1, p + stride):
+                if not settled[q] and cell[q] == n:
                     settled[q] = True
                     stack[depth] = q
                     depth += 1
-    if reached == pixels:
-        return
-    loose = np.flatnonzero(~settled)
+    loose = np.flatnonzero(~settled & (cell >= 0))
     while len(loose) > 0:
         choice = np.full(len(loose), -1, np.int32)
         for i in range(len(loose)):
             p = loose[i]
-            y, x = p // width, p % width
+            y, x = p // stride - 1, p % stride - 1
             best = np.int64(height + width) ** 2
-            for q in _neighbors(p, height, width):
-                if q >= 0 and settled[q]:
-                    n = flat[q]
+            for q in (p - stride, p - 1, p + 1, p + stride):
+                if settled[q]:
+                    n = cell[q]
                     dy, dx = np.int64(y - sites[n, 0]), np.int64(x - sites[n, 1])
                     distance = dy * dy + dx * dx
                     if distance < best or (distance == best and n < choice[i]):
@@ -103,17 +101,7 @@ def settle(sites: Array, labels: Array) -> None:
                         choice[i] = n
         for i in range(len(loose)):
             if choice[i] >= 0:
-                flat[loose[i]] = choice[i]
+                cell[loose[i]] = choice[i]
                 settled[loose[i]] = True
         loose = loose[choice < 0]
-
-
-@njit(cache=True, nogil=True)
-def _neighbors(p: int, height: int, width: int) -> tuple[int, int, int, int]:
-    y, x = p // width, p % width
-    return (
-        p - width if y > 0 else -1,
-        p - 1 if x > 0 else -1,
-        p + 1 if x + 1 < width else -1,
-        p + width if y + 1 < height else -1,
-    )
+    labels[:] = wide[1:-1, 1:-1]

@@ -10,18 +10,13 @@ from spit.kernels.reference.forest import break_pairs
 from spit.kernels.rules import ROUND
 
 
-def components(
-    chosen: Tensor, offsets: Tensor, longest: int, sums: Tensor, words: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def components(chosen: Tensor, offsets: Tensor, longest: int, sums: Tensor,
+               words: int) -> tuple[Tensor, Tensor, Tensor]:
     """Ê₊: follow the choices to their roots, and number the roots in order.
 
     Args:
-        chosen: for each vertex of the packed batch another one, or itself; a forest whose roots are
-            self-loops or mutual pairs.
-        offsets: where each image's vertices begin.
         longest: upper bound on the vertices of an image.
-        sums: set to 0 in passing, as far as the trees can need them.
-        words: numbers of ``sums`` that belong to one tree.
+        sums: set to 0 in passing, as far as the trees can need them; ``words`` numbers belong to one tree.
 
     Shape:
         chosen ``(≥ ΣV,)`` int32, offsets ``(B + 1,)`` int64, sums ``(capacity · words,)`` int64; roots and

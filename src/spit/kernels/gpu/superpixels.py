@@ -75,6 +75,7 @@ class _Graph:
         self.edges: tuple[Tensor, Tensor] | None = None  # a list (2, E) and its length, from level 2 on
         self.options = {"C": self.channels, "KIND": rules.kind, "BOXES": rules.compactness > 0,
                         "BLOCK": BLOCK, **EXACT}
+        self.ratio = (float(rules.compactness), float(1 - rules.compactness))  # of density and similarity
         self.layout = {"WORDS": self.words, "PACKED": self.packed, "SCALE": SCALE}
 
     @property
@@ -101,10 +102,9 @@ class _Graph:
         squares = torch.zeros(self.batch, dtype=torch.int64, device=offsets.device)
         contraction.region_points[grid](self.sums, offsets, points, sizes, keys, squares, **self.layout, **self.options)
         self._walk_edges((points, sizes, keys))
-        ratio = (float(rules.compactness), float(1 - rules.compactness))
         chosen, weights = self._new(self.capacity), self._new(self.capacity, dtype=torch.float32)
         contraction.choose[grid](
-            keys, sizes, self.boxes, offsets, squares, chosen, weights, self.pixels, *ratio,
+            keys, sizes, self.boxes, offsets, squares, chosen, weights, self.pixels, *self.ratio,
             LOOPS=loop_clip is not None, LOOP_MEAN=rules.loop_mean, LOOP_CLIP=loop_clip or 0.0,
             BOXES=self.options["BOXES"], BLOCK=BLOCK, **EXACT)
         return chosen, weights
@@ -145,19 +145,13 @@ class _Graph:
                 for parents, total, above in zip(self.parents, totals, self.offsets[1:], strict=False)]
 
     def _walk_edges(self, offer: tuple[Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Visit the edges of G^(t), and keep those of level 2 and later as a list.
+        """Visit the edges of G^(t), and keep those of level 2 and later as a list in any order, with its length.
 
         At levels 1 and 2 the edges are those between neighbouring pixels; later, those of the previous list.
-
-        Args:
-            offer: points, sizes and keys, to offer every edge to its two ends.
-
-        Returns:
-            The list, in any order, and its length; empty if it was not kept.
+        ``offer`` has points, sizes and keys, to offer every edge to its two ends.
         """
         nothing = self.offsets[-1]  # passed for arguments that a kernel does not read
         points, sizes, keys = offer or (nothing, nothing, nothing)
-        ratio = (float(self.rules.compactness), float(1 - self.rules.compactness))
         options = {**self.options, "WEIGH": offer is not None}
         count = torch.zeros(1, dtype=torch.int64, device=nothing.device)
         if self.edges is None:
@@ -166,14 +160,14 @@ class _Graph:
             out = self._new(2, capacity if keep else 0)
             contraction.walk_pixels[(blocks(self.pixels), self.batch)](
                 self.parents[0], self.offsets[1], self.up, points, sizes, self.boxes, keys, out, count,
-                self.height, self.width, capacity, *ratio, MAPPED=self.level >= 2, EMIT=keep, **options)
+                self.height, self.width, capacity, *self.ratio, MAPPED=self.level >= 2, EMIT=keep, **options)
         else:
             keep = True
             edges, length = self.edges
             out = torch.empty_like(edges)
             contraction.walk_list[(PROGRAMS,)](
-                edges, length, self.up, points, sizes, self.boxes, keys, out, count, edges.shape[1], *ratio, EMIT=True,
-                **options)
+                edges, length, self.up, points, sizes, self.boxes, keys, out, count, edges.shape[1], *self.ratio,
+                EMIT=True, **options)
         if keep:
             self.edges = out, count
         return out, count

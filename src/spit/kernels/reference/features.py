@@ -21,8 +21,6 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
 
     Args:
         images: what to sample, normalised.
-        labels: region of each pixel, numbered within its image.
-        offsets: where each image's regions begin in packed order.
         boxes: ``(y0, x0, y1, x1)`` with exclusive ends. Outside the image everything is 0 (the zero padding of
             App. A).
         resolution: K, the paper's β.
@@ -62,8 +60,6 @@ def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float,
     ``y_j = (2j + 1 − H) / max(H, W)`` for row j, and likewise for columns.
 
     Args:
-        labels: region of each pixel, numbered within its image.
-        offsets: where each image's regions begin in packed order.
         bins: K, in each direction.
         sigma: bandwidth; 0 counts each pixel in the cell that contains it, the empirical histogram.
         boxes: boxes that contain the regions, for a backend that goes region by region (default: computed).
@@ -96,17 +92,12 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
 
         ξ^grad_{n,y,x} = 1/|S_n| Σ_{j ∈ S_n} exp(−((y − ∇y_j)² + (x − ∇x_j)²) / 2σ²)
 
-    at the centres (y, x) of K × K equal cells of [−1, 1]².
-
-    Args:
-        gradients: (∇y, ∇x) of each pixel, in [−1, 1]. The other arguments are those of :func:`position_histogram`.
+    at the centres (y, x) of K × K equal cells of [−1, 1]², divided by the region's size as
+    :func:`position_histogram`.
 
     Shape:
-        gradients ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64 to
+        gradients (∇y, ∇x) in [−1, 1] ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64 to
         ``(ΣN, K·K)`` float32, ∇y first.
-
-    Note:
-        Divided by the region's size, as :func:`position_histogram`.
     """
     values = gradients.double()
     if sigma == 0:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from spit.kernels.portable import level_offsets
 from spit.kernels.reference import contraction, forest
 from spit.kernels.reference.regions import compose
 from spit.kernels.rules import EUCLIDEAN, Levels, Rules, round_target
-from spit.tokens import offsets_of
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
@@ -64,12 +64,6 @@ def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], l
     """All levels in one: the region of each pixel, ``(B, H, W)``."""
     return compose([parents for parents, _ in levels], level_offsets(levels, features)).view(
         len(features), *features.shape[2:])
-
-
-def level_offsets(levels: Levels, features: Tensor) -> list[Tensor]:
-    """The offsets of every level, from the pixels up."""
-    pixels = torch.full((len(features),), features[0, 0].numel(), device=features.device)
-    return [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
 
 
 def contract_levels(graph: Any) -> list[Any]:
