@@ -18,28 +18,21 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Input:
-    """An image file, and the path below the output folder, without a suffix, that its outputs share.
-
-    Attributes:
-        given: every image of the run; outputs never overwrite them.
-    """
+    """An image file, and the path below the output folder, without a suffix, that its outputs share."""
 
     path: Path
     stem: PurePath
     folder: Path
-    given: list[Path]
+    given: list[Path]  # every image of the run; outputs never overwrite them
 
     def name(self, suffix: str) -> str:
         """The path of an output below the folder."""
         return f"{self.stem}.{suffix}"
 
     def write(self, about: str, document: Document, contents: dict[str, tuple[str, bytes]]) -> Document:
-        """Write the files about the image, and a document as JSON, whose suffix is ``about``; return the document.
+        """Write files about the image, suffix and bytes by kind, and a document with the suffix ``about``; return it.
 
         If they replace another image's files of the same name, a line on stderr says so.
-
-        Args:
-            contents: the suffix and the bytes of each file, by its kind.
         """
         files = {kind: self.name(suffix) for kind, (suffix, _) in contents.items()}
         document = {"image": str(self.path), **document, "files": files, "spit": __version__}
@@ -57,14 +50,8 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
     A folder keeps its structure, below its own name if several paths are given. Two images whose outputs would share a
     name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``). A missing path beside an existing one counts
-    as a file: :func:`answer_each` reports that it cannot be read.
-
-    Args:
-        output: images that an earlier run wrote below it are left out.
-
-    Raises:
-        ImageError: no path exists, or a folder holds no image.
-        ValueError: outputs would share a name even so.
+    as a file: :func:`answer_each` reports that it cannot be read. Images that an earlier run wrote below ``output`` are
+    left out.
     """
     if not any(path.exists() for path in paths):
         raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but there is none; check the path")

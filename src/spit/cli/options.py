@@ -125,11 +125,7 @@ class TokenizerChoice(Options):
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def build(self, config: ModelConfig | None = None) -> Tokenizer:
-        """The tokenizer that was asked for, over the tokenizer and options of a model's config.
-
-        Raises:
-            ValueError: an option that belongs to another tokenizer.
-        """
+        """The tokenizer that was asked for, over the tokenizer and options of a model's config."""
         asked = self.given
         own = "superpixel" if config is None else config.tokenizer
         name = asked.pop("tokenizer", own)
