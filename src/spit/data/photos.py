@@ -166,9 +166,6 @@ class Centres(Dataset[Item]):
     def __init__(self, photos: Photos) -> None:
         self.photos = photos
 
-    def __len__(self) -> int:
-        return len(self.photos)
-
     def __getitem__(self, index: int) -> Item:
         try:
             image = load_image(self.photos.source(index))

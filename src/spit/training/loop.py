@@ -152,8 +152,6 @@ class _Loop:
 
     def _log(self, done: int) -> None:
         """Read the metrics since the last time; only this waits for the device."""
-        if done == self.read_step:
-            return
         means, skipped, longest = self.meter.read()
         now = time.perf_counter()
         speed = (done - self.read_step) * self.batches.batch / max(now - self.read_at, 1e-9)
@@ -183,17 +181,15 @@ class _Loop:
 
     def _resume(self) -> int:
         """Restore the last checkpoint in every process, and return its step; the first process reads it."""
-        step = 0
-        if self.team.first:
-            saved = self.checkpoints.load()
-            if saved is not None:
-                about, tensors = saved
-                for key, what in (("photos", "on other photos, fingerprint"), ("total", "of another length, steps")):
-                    if about.get(key) != self.about[key]:
-                        raise TrainingError(f"{self.checkpoints.folder} is of a run {what} {about.get(key)}, now "
-                                            f"{self.about[key]}; choose another folder, or --fresh --force")
-                self.state.restore(tensors)
-                step = about["step"]
+        saved, step = self.checkpoints.load() if self.team.first else None, 0
+        if saved is not None:
+            about, tensors = saved
+            for key, what in (("photos", "on other photos, fingerprint"), ("total", "of another length, steps")):
+                if about.get(key) != self.about[key]:
+                    raise TrainingError(f"{self.checkpoints.folder} is of a run {what} {about.get(key)}, now "
+                                        f"{self.about[key]}; choose another folder, or --fresh --force")
+            self.state.restore(tensors)
+            step = about["step"]
         step = self.team.number(step)
         if step:
             self.team.agree(self.state.tensors().values())
