@@ -47,8 +47,8 @@ def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "cat.overlay.png").read_text() == "mine"
 
 
-@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]"])
+@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]", b'{"files": [1]}'])
 def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "a.json").write_bytes(content)
-    assert read_about(tmp_path / "a.json") == {}
+    assert read_about(tmp_path / "a.json") == {"files": {}}

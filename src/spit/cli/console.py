@@ -31,11 +31,6 @@ def show(text: str, style: str = "") -> None:
     answers().print(Text(text, style=style))
 
 
-def show_place(what: str, path: str | os.PathLike[str]) -> None:
-    """Print where a file is."""
-    show(f"The {what} is {shown(path)}", "bold green")
-
-
 def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> None:
     """Print a table; its first columns hold ``words``, the others figures."""
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from spit.cli.console import print_json, show_place, waiting
+from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.inputs import find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.outputs import write_files
@@ -50,7 +50,7 @@ def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: 
         print_json({"picture": str(target), "images": [str(path) for path in paths], "temperature": temperature,
                     "colored": [[round(share, 6) for share in row] for row in shares]})
     else:
-        show_place("picture", target)
+        show(f"The picture is {shown(target)}", "bold green")
     return 0
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from spit.bench import median_ms
 from spit.bench.photos import sample_photos
 from spit.cli.classify import show_top, top_json
-from spit.cli.console import print_json, show, show_place, show_table, shown, waiting
+from spit.cli.console import print_json, show, show_table, shown, waiting
 from spit.cli.options import Models, Output, Reading, Running
 from spit.cli.outputs import write_files
 from spit.drawing import Tile, draw_mean_colors, draw_overlay, draw_panel, encode_png
@@ -60,7 +60,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
     show_table(["level", "regions"], [[str(level), f"{count:,}"] for level, count in enumerate(counts, start=1)])
     show(f"{milliseconds:.1f} ms to the last level, the median of {REPEATS} runs")
     show_top(classes)
-    show_place("picture", target)
+    show(f"The picture is {shown(target)}", "bold green")
     return 0
 
 

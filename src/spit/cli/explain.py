@@ -11,7 +11,7 @@ from spit.attribution import Lime, Method, MethodOptions
 from spit.attribution.drawing import occlusion_rows, panel_row
 from spit.attribution.methods import class_index
 from spit.cli.classify import Naming, show_top, top_json
-from spit.cli.console import Say, show, show_place, shown
+from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.drawing import Tile, draw_panel, encode_png
@@ -82,7 +82,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
                 about = f"{shown(document['image'])}, {part['model']} ({part['tokens']} tokens)"
                 show(f"{about}: {_subject(part)}", "bold")
                 show_top(part["top"])
-            show_place("panel", output.output / document["files"]["panel"])
+            show(f"The panel is {shown(output.output / document['files']['panel'])}", "bold green")
         for own in explained:
             for name, reason in own.left_out.items():
                 show(f"{own.predictor.name}: {name} is left out; {reason}")

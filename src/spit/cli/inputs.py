@@ -9,7 +9,7 @@ from typing import Any
 
 from spit import __version__
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
-from spit.cli.outputs import read_about, write_files, written
+from spit.cli.outputs import read_about, write_files
 from spit.data.folders import image_paths
 from spit.errors import ImageError, SpitError
 
@@ -59,12 +59,13 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     for path in paths:
         for file, name in _walk(path, output, alone=len(paths) == 1):
             found.setdefault(file, name)
-    stems = Counter(_key(name.with_suffix("")) for name in found.values())
-    inputs = [Input(file, name.with_suffix("") if stems[_key(name.with_suffix(""))] == 1 else name, output or Path(),
-                    list(found)) for file, name in found.items()]
+    # Names are compared as a file system that ignores case does.
+    stems = Counter(str(name.with_suffix("")).casefold() for name in found.values())
+    inputs = [Input(file, name if stems[str(name.with_suffix("")).casefold()] > 1 else name.with_suffix(""),
+                    output or Path(), list(found)) for file, name in found.items()]
     taken: dict[str, Path] = {}
     for item in inputs:
-        other = taken.setdefault(_key(item.stem), item.path)
+        other = taken.setdefault(str(item.stem).casefold(), item.path)
         if other is not item.path and output is not None:
             raise ValueError(f"{shown(other)} and {shown(item.path)} would be written under one name, {item.stem}; "
                              "give each its own --output, or the folder above both")
@@ -120,12 +121,7 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
     if output is not None and output.resolve() != path.resolve():
         files = [file for file in files if not file.resolve().is_relative_to(output.resolve())]
     elif output is not None:  # photos and outputs side by side
-        made = written(output)
+        made = {output / str(file) for about in output.rglob("*.json") for file in read_about(about)["files"].values()}
         files = [file for file in files if file not in made]
     prefix = PurePath() if alone else PurePath(path.resolve().name)
     return [(file, prefix / file.relative_to(path)) for file in files]
-
-
-def _key(name: PurePath) -> str:
-    """The name as a file system that ignores case compares it."""
-    return str(name).casefold()

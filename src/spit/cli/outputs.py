@@ -38,20 +38,10 @@ def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -
                 temporary.unlink()
 
 
-def written(folder: Path) -> set[Path]:
-    """The files that earlier runs wrote below a folder, by the documents beside them."""
-    found: set[Path] = set()
-    for about in folder.rglob("*.json"):
-        files = read_about(about).get("files")
-        if isinstance(files, dict):
-            found |= {folder / str(file) for file in files.values()}
-    return found
-
-
 def read_about(file: Path) -> dict[str, Any]:
-    """What an earlier run wrote there, or nothing."""
+    """The document that an earlier run wrote there about an image and its files; one without files if there is none."""
     try:
         document = json.loads(file.read_bytes())
     except (OSError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        document = None
+    return document if isinstance(document, dict) and isinstance(document.get("files"), dict) else {"files": {}}

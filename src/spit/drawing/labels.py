@@ -21,11 +21,10 @@ from spit.drawing.pictures import encode_png
 from spit.errors import ImageError
 
 LabelFormat = Literal["png", "npz"]
-Encoding = Literal["grey16", "rgba32", "npz"]
 GREY_REGIONS = 1 << 16
 
 
-def encode_labels(labels: Tensor, form: LabelFormat = "png") -> tuple[bytes, Encoding]:
+def encode_labels(labels: Tensor, form: LabelFormat = "png") -> tuple[bytes, str]:
     """Encode a label map as the bytes of a file; also return the encoding.
 
     Shape:
