@@ -17,7 +17,7 @@ from spit.cli.outputs import read_about
 from spit.drawing import encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
-from spit.evaluation.journal import case_of
+from spit.evaluation.runner import case_of
 from spit.options import Options, option
 from spit.segmentation import Cut, Segmentation, segment_prediction
 from spit.tokens import plural

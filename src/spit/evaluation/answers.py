@@ -11,8 +11,7 @@ from torch import Tensor
 
 from spit.data.crops import central_square
 from spit.data.images import load_image
-from spit.evaluation.journal import Record
-from spit.evaluation.runner import ModelCase, Runner
+from spit.evaluation.runner import ModelCase, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.model import Output
 from spit.predictor import Predictor

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from spit.data.images import load_image
 from spit.evaluation.intervals import Score, mean
-from spit.evaluation.journal import Record
 from spit.evaluation.report import Sheet
-from spit.evaluation.runner import Case, Protocol, Runner
+from spit.evaluation.runner import Case, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.tokenizers import SuperpixelTokenizer
 

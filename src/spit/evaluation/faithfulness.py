@@ -13,10 +13,9 @@ from spit.attribution import Method, MethodOptions, occlude, rank_pixels
 from spit.attribution.lime import check_lime
 from spit.evaluation.answers import SquareCase
 from spit.evaluation.intervals import Score, TTest, mean, paired_ttest, scipy_stats
-from spit.evaluation.journal import Record
 from spit.evaluation.plots import new_figure, png_of, tidy
 from spit.evaluation.report import Sheet
-from spit.evaluation.runner import BATCHES, Protocol, Runner
+from spit.evaluation.runner import BATCHES, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.options import option, same
 from spit.predictor import Prediction, Predictor

@@ -1,14 +1,16 @@
 """Runner: measures samples and keeps the answers, the same for every protocol.
 
 A :class:`Protocol` has samples, cases and a table. A :class:`Case` is one way to answer, such as a model with a method
-of attribution. The runner resumes from a journal, reads ahead, makes batches, warms up, times, and counts.
+of attribution. The runner resumes from a :class:`Journal`, reads ahead, makes batches, warms up, times, and counts.
 """
 
+import hashlib
+import json
 import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
@@ -18,7 +20,6 @@ from typing import Any, ClassVar, Self
 import torch
 
 from spit import __version__
-from spit.evaluation.journal import Journal, Record, case_of
 from spit.evaluation.report import Report, Sheet
 from spit.evaluation.samples import Sample
 from spit.options import Options, check_choice, option
@@ -30,6 +31,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 THREADS = min(16, os.cpu_count() or 1)
 
 Progress = Callable[[str, int, int], None]
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -122,20 +124,22 @@ class Protocol(ABC):
     Attributes:
         title, notes: of the table.
         plots: whether its pictures need matplotlib.
-        samples: what is measured.
-        data: the folder they come from.
+        data, samples: a folder, and the samples of it that are measured.
+        cases: what answers for every sample.
     """
 
     title: ClassVar[str]
     notes: ClassVar[str]
     plots: ClassVar[bool] = False
-    samples: Sequence[Sample]
-    data: Path
+    cases: Sequence[Case] = ()
+
+    def __init__(self, data: Path, samples: Sequence[Sample]) -> None:
+        self.data, self.samples = data, samples
 
     @property
-    @abstractmethod
     def total(self) -> int:
         """How many answers the rows need."""
+        return len(self.samples) * len(self.cases)
 
     @abstractmethod
     def rows(self, runner: "Runner") -> list[Any]:
@@ -156,6 +160,66 @@ class Protocol(ABC):
     def pictures(self, rows: Sequence[Any]) -> dict[str, bytes]:
         """PNG files by name."""
         return {}
+
+
+class Journal:
+    """Answers by case and by the content of the sample; kept in a file, a JSON line for each, so that a run resumes.
+
+    A case is a hash of everything that an answer depends on beside the sample, see :func:`case_of`. One file serves
+    many runs: only what has changed is measured again. A last line that was cut short is dropped. Lines without a
+    content key, which older versions wrote, are not used.
+
+    Args:
+        path: the file; None keeps answers in memory only.
+
+    Raises:
+        ValueError: the file has a line that no run wrote.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._records: dict[str, dict[str, Record]] = {}
+        self._file = None
+        self.earlier: dict[str, frozenset[str]] = {}  # for each case the keys that an earlier run answered
+        if path is None:
+            return
+        data = path.read_bytes() if path.exists() else b""
+        whole = data[: data.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                record = json.loads(line)
+                case, _ = record["case"], record["image"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{path}: expected lines that an earlier run wrote, got {line[:40]!r} in line "
+                                 f"{number}; choose another --output or remove it") from error
+            if "key" in record:
+                self._records.setdefault(case, {})[record["key"]] = record
+        self.earlier = {case: frozenset(records) for case, records in self._records.items()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("r+b" if data else "wb")
+        self._file.truncate(self._file.seek(len(whole)))
+
+    def records(self, case: str) -> Mapping[str, Record]:
+        """The answers of a case so far, by key."""
+        return self._records.setdefault(case, {})
+
+    def add(self, case: str, records: Sequence[Record]) -> None:
+        """Keep answers of a case; each has its ``key`` and its ``image``."""
+        self._records.setdefault(case, {}).update({record["key"]: record for record in records})
+        if self._file is not None:
+            self._file.write(b"".join(json.dumps({"case": case, **record}).encode() + b"\n" for record in records))
+            self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def case_of(**parts: Any) -> str:
+    """The hash of all that an answer depends on beside the sample."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Runner:
@@ -181,10 +245,7 @@ class Runner:
         self._progress = progress
 
     def evaluate(self, protocol: Protocol, pictures: bool = False) -> Report:
-        """The report of a protocol.
-
-        Args:
-            pictures: whether to draw the protocol's pictures.
+        """The report of a protocol, with its pictures if asked for.
 
         Raises:
             ImageError: a file cannot be read; what was measured before it is kept.

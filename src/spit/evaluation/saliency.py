@@ -12,9 +12,8 @@ from torch import Tensor
 
 from spit.drawing import encode_png
 from spit.evaluation.intervals import Score, share
-from spit.evaluation.journal import Record
 from spit.evaluation.report import Sheet
-from spit.evaluation.runner import ModelCase, Protocol, Runner
+from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.saliency_data import Truth, read_pair
 from spit.evaluation.saliency_metrics import BETA2, PAPER_BETA2, THRESHOLDS, best_threshold, f_measure, score
 from spit.evaluation.saliency_page import draw_page

@@ -1,4 +1,7 @@
-"""Superpixel methods over a set of images, at equal counts of regions."""
+"""Superpixel methods over a set of images, at equal counts of regions.
+
+Counts are compared by the logarithm of their ratio.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
@@ -9,20 +12,19 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
 
-from spit.evaluation.journal import Record
 from spit.evaluation.report import Sheet
-from spit.evaluation.runner import Case, Protocol, Runner
+from spit.evaluation.runner import Case, Protocol, Record, Runner
 from spit.evaluation.samples import Sample, spread
-from spit.evaluation.superpixels.calibration import MIXABLE, calibrate
 from spit.evaluation.superpixels.methods import METHODS, Method, choose_methods
-from spit.evaluation.superpixels.plot import draw_comparison
-from spit.evaluation.superpixels.summary import COLUMNS, Row, missed, ranked, setting, summarize
+from spit.evaluation.superpixels.summary import COLUMNS, Row, draw_comparison, missed, ranked, summarize
 from spit.evaluation.superpixels.workers import Spread, Task, count, count_pixels, measure, open_workers
 from spit.options import Options, option
 from spit.tokens import plural
 
 FEW = 8  # images to calibrate on
-# In log counts:
+TRIES = 7  # parameters to calibrate by
+CLOSE = 0.04  # near enough on a few images; a second setting corrects the rest
+MIXABLE = 0.25  # above the wanted count, but better than any below
 SETTLED = 0.01  # how far the mean count may be from the wanted one
 REACH = 0.6  # from how far it is brought there
 STEP = (0.06, 0.4)  # how far the second setting is from the first, if the mean is not further off
@@ -40,12 +42,7 @@ class Comparing(Options):
     workers: int = option(2, "Processes, one thread each; 0 works in this one", least=0)
 
     def methods(self) -> list[Method]:
-        """The methods that were asked for.
-
-        Raises:
-            ValueError: an unknown name.
-            MissingExtra: a package is not installed.
-        """
+        """The methods that were asked for; see :func:`choose_methods`."""
         return choose_methods([name for names in self.algorithm for name in names.split(",")])
 
 
@@ -140,7 +137,8 @@ one parameter that was set to reach the count, with the number of images at each
         runner.say(f"{title}: settling the count")
         other = second_parameter(method, wanted, parameter, records)
         if other is not None:
-            order = _scattered(len(records))
+            golden = 0.6180339887498949  # its multiples spread every beginning of the order over the whole set
+            order = sorted(range(len(records)), key=lambda place: place * golden % 1)
             case = MethodCase(method, other, measure, workers, title)
             with closing(runner.stream(case, [self.samples[place] for place in order], counted=False)) as others:
                 settle(wanted, records, order, others)
@@ -153,7 +151,7 @@ one parameter that was set to reach the count, with the number of images at each
         for wanted in self.counts:
             chosen = ranked(rows, wanted)
             title = "; ".join([f"About {wanted} regions", *missed(chosen)])
-            sheets.append(Sheet(headings, [[row.title, *row.cells(), setting(row)] for row in chosen], title=title,
+            sheets.append(Sheet(headings, [row.cells() for row in chosen], title=title,
                                 marked=[index for index, row in enumerate(chosen) if row.ours]))
         return sheets
 
@@ -161,6 +159,44 @@ one parameter that was set to reach the count, with the number of images at each
         span = " to ".join(str(wanted) for wanted in dict.fromkeys((self.counts[0], self.counts[-1])))
         title = f"Superpixels on {plural(len(self.samples), 'image')} of {self.data.resolve().name}, {span} regions"
         return {"curves.png": draw_comparison(rows, title)}
+
+
+def calibrate(method: Method, wanted: int, pixels: int, mean_count: Callable[[float], float],
+              drift: float = 1.0) -> float:
+    """The parameter whose mean count on a few images is closest to the one wanted.
+
+    A search in log-log space, where counts are nearly straight lines: along the method's slope until the count is
+    bracketed, then by the secant within the bracket. It ends within 4 %, or when no parameter is left between. If a
+    method has no count near, the closest below is taken.
+
+    Args:
+        wanted: number of regions.
+        pixels: of an image, about.
+        mean_count: parameter → mean count of 4-connected regions.
+        drift: factor on the method's own guess.
+    """
+    tried: dict[float, float] = {}  # parameter → log(count / wanted)
+    parameter = method.near(drift * method.guess(wanted, pixels))
+    while len(tried) < TRIES and parameter not in tried:
+        tried[parameter] = log(mean_count(parameter) / wanted)
+        if abs(tried[parameter]) <= CLOSE:
+            return parameter
+        parameter = method.near(_next_parameter(method, tried))
+    close = [p for p in tried if abs(tried[p]) <= MIXABLE]
+    below = [p for p in tried if tried[p] <= 0]
+    return min(close or below or tried, key=lambda p: abs(tried[p]))
+
+
+def _next_parameter(method: Method, tried: dict[float, float]) -> float:
+    above = min((p for p in tried if tried[p] > 0), key=lambda p: p * method.slope, default=None)
+    below = max((p for p in tried if tried[p] <= 0), key=lambda p: p * method.slope, default=None)
+    if above is not None and below is not None:
+        share = -tried[below] / (tried[above] - tried[below])
+        share = min(max(share, 0.15), 0.85)  # where counts jump, a secant would creep
+        return float(below * (above / below) ** share)
+    last = list(tried)[-1]
+    stuck = len(set(tried.values())) < len(tried)  # the same count twice: a plateau
+    return method.moved(last, -tried[last] * (3 if stuck else 1))
 
 
 def second_parameter(method: Method, wanted: int, parameter: float, records: Sequence[Record]) -> float | None:
@@ -183,12 +219,6 @@ def settle(wanted: int, records: list[Record], order: Sequence[int], others: Ite
         records[place] = record
         if not finer and excess <= 0:
             return
-
-
-def _scattered(count: int) -> list[int]:
-    """An order of which every beginning is spread over the whole set."""
-    golden = 0.6180339887498949
-    return sorted(range(count), key=lambda place: place * golden % 1)
 
 
 def versions() -> dict[str, str | None]:

@@ -23,10 +23,9 @@ from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra
 from spit.evaluation.libraries import library
 from spit.evaluation.samples import Sample
-from spit.evaluation.superpixels.arrays import Labels, as_labels
+from spit.evaluation.superpixels.metrics import Labels, as_labels
 
 TRUTHS = ("groundTruth", "labels")
-SUFFIXES = (".mat", ".png", ".npy", ".npz")
 
 
 def find_samples(folder: Path) -> list[Sample]:
@@ -47,17 +46,14 @@ def find_samples(folder: Path) -> list[Sample]:
         name = path.relative_to(folder / "images").with_suffix("")
         truths = tuple(file for root in roots for file in _truth_files(root / name))
         if not truths:
-            raise ImageError(f"{path}: expected its label map at {roots[0] / name} with {', '.join(SUFFIXES)} "
+            raise ImageError(f"{path}: expected its label map at {roots[0] / name} with {', '.join(READERS)} "
                              "(or _1, _2, … before it), found none")
         samples.append(Sample(name.as_posix(), path, truths))
     return samples
 
 
 def read_sample(sample: Sample) -> tuple[NDArray[np.uint8], list[Labels]]:
-    """The image and every segmentation of it.
-
-    Shape:
-        ``(H, W, 3)`` uint8 and ``(H, W)`` int64 each, labels from 0.
+    """The image, ``(H, W, 3)`` uint8, and every segmentation of it, ``(H, W)`` with labels from 0.
 
     Raises:
         ImageError: a file is damaged, or a segmentation has another size than its image.
@@ -72,19 +68,13 @@ def read_sample(sample: Sample) -> tuple[NDArray[np.uint8], list[Labels]]:
 
 
 def read_truths(path: Path) -> list[Labels]:
-    """Every segmentation in one file.
-
-    Shape:
-        ``(H, W)`` int64 each, labels from 0.
+    """Every segmentation in one file, ``(H, W)`` with labels from 0.
 
     Raises:
-        ImageError: no file of the kinds above, or a damaged one.
+        ImageError: a damaged file, or one of another kind.
     """
-    read = {".mat": _read_mat, ".png": _read_png, ".npy": _read_numpy, ".npz": _read_numpy}.get(path.suffix.lower())
-    if read is None:
-        raise ImageError(f"{path}: expected a label map, {', '.join(SUFFIXES)}")
     try:
-        return [as_labels(truth) for truth in read(path)]
+        return [as_labels(truth) for truth in READERS[path.suffix.lower()](path)]
     except MissingExtra:
         raise
     except (OSError, ValueError, KeyError, IndexError, TypeError, SyntaxError, NotImplementedError,
@@ -98,7 +88,7 @@ def _truth_files(place: Path) -> list[Path]:
     """``cat.png``, or ``cat_1.png`` and so on by their numbers."""
     numbered = re.compile(re.escape(place.name) + r"(?:_(\d+))?")
     found = [(int(match[1] or 0), path) for path in (place.parent.iterdir() if place.parent.is_dir() else ())
-             if path.suffix.lower() in SUFFIXES and (match := numbered.fullmatch(path.stem))]
+             if path.suffix.lower() in READERS and (match := numbered.fullmatch(path.stem))]
     return [path for _, path in sorted(found)]
 
 
@@ -125,3 +115,6 @@ def _read_numpy(path: Path) -> list[NDArray[np.integer]]:
         return [loaded]
     with loaded:
         return [loaded["labels"]]
+
+
+READERS = {".mat": _read_mat, ".png": _read_png, ".npy": _read_numpy, ".npz": _read_numpy}

@@ -11,13 +11,17 @@ from math import ceil, exp, floor, log, sqrt
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from spit.arrays import superpixels
 from spit.errors import MissingExtra
 from spit.options import check_choice
+from spit.tokenizers import SuperpixelTokenizer
 
 Photo = NDArray[np.uint8]
 Regions = NDArray[Any]
+Segment = Callable[[Photo, float], Regions]
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Method:
     parameter: str
     slope: float
     guess: Callable[[int, int], float]
-    segment: Callable[[Photo, float], Regions]
+    segment: Segment
     whole: bool = False
     package: str | None = None
     jumps: bool = False
@@ -81,30 +85,17 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
 
 def _spit(image: Photo, n: float) -> Regions:
     """:func:`spit.superpixels` at its defaults: regions joined by variance, then boundary moves."""
-    import spit
-
-    return spit.superpixels(image, n=round(n))
+    return superpixels(image, n=round(n))
 
 
 def _spit_unrefined(image: Photo, n: float) -> Regions:
     """:func:`spit.superpixels` without the boundary moves."""
-    import spit
-
-    return spit.superpixels(image, n=round(n), refine=0)
+    return superpixels(image, n=round(n), refine=0)
 
 
 def _spit_paper(image: Photo, levels: float) -> Regions:
     """The paper's algorithm: the tokenizer's defaults, the last of so many levels."""
-    import torch
-
-    import spit
-
-    return spit.SuperpixelTokenizer(levels=round(levels))(torch.from_numpy(image).movedim(-1, 0)).blocks[0][0].numpy()
-
-
-def _levels(wanted: int, pixels: int) -> float:
-    """The count law: 4^levels pixels to a region."""
-    return log(pixels / wanted, 4)
+    return SuperpixelTokenizer(levels=round(levels))(torch.from_numpy(image).movedim(-1, 0)).blocks[0][0].numpy()
 
 
 def _slic(image: Photo, spacing: float) -> Regions:
@@ -114,7 +105,7 @@ def _slic(image: Photo, spacing: float) -> Regions:
     """
     from skimage.segmentation import slic
 
-    return np.asarray(slic(image, n_segments=_grid(image, spacing), start_label=0))
+    return np.asarray(slic(image, n_segments=_seed_count(image, spacing), start_label=0))
 
 
 def _watershed(image: Photo, spacing: float) -> Regions:
@@ -123,7 +114,7 @@ def _watershed(image: Photo, spacing: float) -> Regions:
     from skimage.filters import sobel
     from skimage.segmentation import watershed
 
-    return np.asarray(watershed(sobel(rgb2gray(image)), markers=_grid(image, spacing), compactness=0.001))
+    return np.asarray(watershed(sobel(rgb2gray(image)), markers=_seed_count(image, spacing), compactness=0.001))
 
 
 def _felzenszwalb(image: Photo, scale: float) -> Regions:
@@ -161,49 +152,40 @@ def _seeds(image: Photo, regions: float) -> Regions:
     return np.asarray(seeds.getLabels())
 
 
-def _opencv_slic(algorithm: str, iterations: int = 10) -> Callable[[Photo, float], Regions]:
-    """OpenCV's SLIC, SLICO and MSLIC at the defaults: ruler 10, 10 iterations, pieces below 25 % absorbed.
+def _opencv(algorithm: str, iterations: int = 10) -> Segment:
+    """OpenCV's SLIC, SLICO, MSLIC (ruler 10) and LSC (ratio 0.075) at the defaults, pieces below 25 % absorbed.
 
-    MSLIC takes the 3 iterations of OpenCV's sample. It splits regions as it iterates: 10 iterations take thirty times
-    as long and explain less (R² .76 with 1,000 regions against .87 with 580).
+    They get a Gaussian of 3×3, then CIELAB, which OpenCV's documentation recommends. MSLIC takes the 3 iterations of
+    OpenCV's sample. It splits regions as it iterates: 10 iterations take thirty times as long and explain less (R² .76
+    with 1,000 regions against .87 with 580).
     """
     def segment(image: Photo, spacing: float) -> Regions:
         import cv2
 
-        slic = cv2.ximgproc.createSuperpixelSLIC(_blurred_lab(image), getattr(cv2.ximgproc, algorithm),
-                                                 round(spacing), 10.0)
-        slic.iterate(iterations)
-        slic.enforceLabelConnectivity(25)
-        return np.asarray(slic.getLabels())
+        lab = cv2.cvtColor(cv2.GaussianBlur(image, (3, 3), 0), cv2.COLOR_RGB2LAB)
+        if algorithm == "LSC":
+            method: Any = cv2.ximgproc.createSuperpixelLSC(lab, round(spacing), 0.075)
+        else:
+            method = cv2.ximgproc.createSuperpixelSLIC(lab, getattr(cv2.ximgproc, algorithm), round(spacing), 10.0)
+        method.iterate(iterations)
+        method.enforceLabelConnectivity(25)
+        return np.asarray(method.getLabels())
 
     return segment
 
 
-def _lsc(image: Photo, spacing: float) -> Regions:
-    """OpenCV's LSC at its defaults: ratio 0.075, 10 iterations, pieces below 25 % absorbed; blurred Lab, as it asks."""
-    import cv2
-
-    lsc = cv2.ximgproc.createSuperpixelLSC(_blurred_lab(image), round(spacing), 0.075)
-    lsc.iterate(10)
-    lsc.enforceLabelConnectivity(25)
-    return np.asarray(lsc.getLabels())
-
-
-def _blurred_lab(image: Photo) -> Photo:
-    """A Gaussian of 3×3, then CIELAB: "for enhanced results", says OpenCV's documentation."""
-    import cv2
-
-    return np.asarray(cv2.cvtColor(cv2.GaussianBlur(image, (3, 3), 0), cv2.COLOR_RGB2LAB), np.uint8)
-
-
-def _grid(image: Photo, spacing: float) -> int:
+def _seed_count(image: Photo, spacing: float) -> int:
     """The number of seeds for which scikit-image has this spacing."""
-    height, width = image.shape[:2]
-    return max(round(float(height * width) / spacing**2), 1)
+    return max(round(float(image.shape[0] * image.shape[1]) / spacing**2), 1)
 
 
 def _asked(wanted: int, pixels: int) -> float:
     return wanted
+
+
+def _levels(wanted: int, pixels: int) -> float:
+    """The count law: 4^levels pixels to a region."""
+    return log(pixels / wanted, 4)
 
 
 def _spacing(wanted: int, pixels: int) -> float:
@@ -218,13 +200,11 @@ METHODS = {method.name: method for method in (
            package="cv2", jumps=True),
     Method("slic", "SLIC (scikit-image)", "spacing", -2.0, lambda *size: 0.89 * _spacing(*size), _slic, whole=True,
            package="skimage"),
-    Method("opencv-slic", "SLIC (OpenCV)", "region_size", -2.0, _spacing, _opencv_slic("SLIC"), whole=True,
-           package="cv2"),
-    Method("slico", "SLICO (OpenCV)", "region_size", -2.0, _spacing, _opencv_slic("SLICO"), whole=True,
-           package="cv2"),
+    Method("opencv-slic", "SLIC (OpenCV)", "region_size", -2.0, _spacing, _opencv("SLIC"), whole=True, package="cv2"),
+    Method("slico", "SLICO (OpenCV)", "region_size", -2.0, _spacing, _opencv("SLICO"), whole=True, package="cv2"),
     Method("mslic", "MSLIC (OpenCV)", "region_size", -1.2, lambda *size: 1.8 * _spacing(*size),
-           _opencv_slic("MSLIC", iterations=3), whole=True, package="cv2"),
-    Method("lsc", "LSC (OpenCV)", "region_size", -1.7, lambda *size: 1.1 * _spacing(*size), _lsc, whole=True,
+           _opencv("MSLIC", iterations=3), whole=True, package="cv2"),
+    Method("lsc", "LSC (OpenCV)", "region_size", -1.7, lambda *size: 1.1 * _spacing(*size), _opencv("LSC"), whole=True,
            package="cv2"),
     Method("watershed", "compact watershed", "spacing", -2.0, _spacing, _watershed, whole=True, package="skimage"),
     Method("felzenszwalb", "Felzenszwalb", "scale", -0.85, lambda *size: 0.85 * _spacing(*size) ** 2, _felzenszwalb,

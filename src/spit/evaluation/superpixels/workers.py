@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
 from multiprocessing import get_context
 from typing import Any
 
+import torch
+
 from spit.errors import SpitError
-from spit.evaluation.journal import Record
+from spit.evaluation.runner import Record
 from spit.evaluation.samples import Sample
 from spit.evaluation.superpixels.data import read_sample
 from spit.evaluation.superpixels.methods import METHODS, Photo, Regions
-from spit.evaluation.superpixels.regions import count_regions
-from spit.evaluation.superpixels.scores import score
+from spit.evaluation.superpixels.metrics import count_regions, score
 
 Task = tuple[Sample, str, float]
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Generator[Any]]
@@ -63,7 +63,7 @@ def measure(task: Task) -> Record:
     start = time.perf_counter()
     labels = segment(task, image)
     seconds = time.perf_counter() - start
-    return {"parameter": parameter, "seconds": round(seconds, 6), **asdict(score(image, labels, truths))}
+    return {"parameter": parameter, "seconds": round(seconds, 6), **score(image, labels, truths)}
 
 
 def count(task: Task) -> Record:
@@ -98,8 +98,6 @@ def _begin(parent: int) -> None:
 
 def _set_threads(torch_threads: int, opencv_threads: int) -> tuple[int, int]:
     """Set the threads of torch and of OpenCV; the earlier numbers."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(torch_threads)
     try:
