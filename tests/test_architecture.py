@@ -11,7 +11,8 @@ SOURCE = ROOT / "src" / "spit"
 LAYERS = (
     ("errors", "options"),
     ("images", "tokens", "contrast", "kernels", "partition", "validation"),
-    ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "model", "arrays"),  # arrows
+    # the arrows
+    ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "model", "arrays"),
     ("data", "drawing", "weights", "interop", "registry"),
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction

@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 from skimage import data
 
-from spit.cli import main
 from interop.test_timm import vit
+from spit.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
