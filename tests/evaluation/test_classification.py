@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from spit.errors import ImageError
-from spit.evaluation.answers import Answer, ask
+from spit.evaluation.answers import AnswerCase
 from spit.evaluation.classification import Classification, Head, Result
 from spit.evaluation.labelled import LabelledFolder, labelled_folder
 from spit.evaluation.runner import Runner
@@ -17,7 +17,7 @@ Make = Callable[..., Predictor]
 
 
 def result(*ranked: list[tuple[int, ...]], truth: list[int], classes: int = 10) -> Result:
-    answers = [[Answer(best, tokens=4 + index, seconds=0.5) for index, best in enumerate(run)] for run in ranked]
+    answers = [[{"top": best, "tokens": 4 + index, "seconds": 0.5} for index, best in enumerate(run)] for run in ranked]
     return Result(list(ranked), truth, classes, answers, [])
 
 
@@ -47,7 +47,7 @@ def test_a_model_that_is_always_right(predictor: Make, labelled: Path) -> None:
     """Its answers, taken for the truth: every figure is 1."""
     folder, model = labelled_folder(labelled).spread(6), predictor(classes=9)
     with Runner() as runner:
-        tops = [answer.top for answer in ask(runner, model, folder.images)]
+        tops = [answer["top"] for answer in runner.answers(AnswerCase(model), folder.images)]
         classes = tuple(f"{index:04d}" for index in range(8))
         swapped = LabelledFolder(folder.root, classes, tuple(
             replace(image, label=min(top[0], 7)) for image, top in zip(folder.images, tops, strict=True)))

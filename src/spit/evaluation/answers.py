@@ -20,28 +20,10 @@ SEEDS = 5  # runs of a model whose tokens are random, as the paper does for RViT
 TOP = 5
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a model says of one image.
-
-    Attributes:
-        top: the classes of the five largest logits, the largest first; all if there are fewer.
-        tokens: how many the image has.
-        seconds: the model's, without reading and cropping; the image's share of its batch.
-        class_token: ``(D,)`` float32 if asked for.
-    """
-
-    top: tuple[int, ...]
-    tokens: int
-    seconds: float
-    class_token: Tensor | None = None
-
-
 class SquareCase(ModelCase):
     """A model that sees central squares of one size, as classifiers are evaluated."""
 
     def read(self, sample: Sample) -> Tensor:
-        """``(3, size, size)`` uint8."""
         return central_square(load_image(sample.image), self.predictor.size, self.predictor.model.config.eval_crop)
 
     def prepare(self, loaded: list[Tensor]) -> Tensor:
@@ -51,7 +33,7 @@ class SquareCase(ModelCase):
 
 @dataclass(frozen=True)
 class AnswerCase(SquareCase):
-    """A model's likeliest classes, and its class tokens if asked for."""
+    """A model's five likeliest classes, its number of tokens, and its class tokens if asked for."""
 
     class_tokens: bool = False
 
@@ -78,23 +60,14 @@ class AnswerCase(SquareCase):
         return records
 
 
-def ask(runner: Runner, predictor: Predictor, samples: Sequence[Sample], class_tokens: bool = False) -> list[Answer]:
-    """A model's answers on all samples, in order."""
-    return [_answer(record) for record in runner.answers(AnswerCase(predictor, class_tokens), samples)]
-
-
-def seeds_of(predictor: Predictor) -> int:
-    """How many times a model is asked: once, or five times if its tokens are random."""
-    return SEEDS if predictor.model.config.tokenizer == "voronoi" else 1
+def class_tokens(records: Sequence[Record]) -> Tensor:
+    """The class tokens of records, ``(n, D)`` float32."""
+    return torch.from_numpy(np.stack([np.frombuffer(base64.b64decode(record["class_token"]), "<f4")
+                                      for record in records]))
 
 
 def seeded(predictor: Predictor) -> list[Predictor]:
-    """The predictor, or if its tokens are random the predictor with each seed."""
-    count = seeds_of(predictor)
-    return [predictor] if count == 1 else [predictor.with_tokenizer("voronoi", seed=seed) for seed in range(count)]
-
-
-def _answer(record: Record) -> Answer:
-    token = record.get("class_token")
-    values = None if token is None else torch.from_numpy(np.frombuffer(base64.b64decode(token), "<f4").copy())
-    return Answer(tuple(record["top"]), record["tokens"], record["seconds"], values)
+    """The predictor, or if its tokens are random the predictor with each of five seeds."""
+    if predictor.model.config.tokenizer != "voronoi":
+        return [predictor]
+    return [predictor.with_tokenizer("voronoi", seed=seed) for seed in range(SEEDS)]

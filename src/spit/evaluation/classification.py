@@ -1,5 +1,6 @@
 """Accuracy of models on labelled images, by their own head, by neighbours, or by a fitted head (§3.1)."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,21 +8,18 @@ from statistics import fmean, median
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
 
-from spit.evaluation.answers import TOP, Answer, ask, seeded, seeds_of
+from spit.evaluation.answers import TOP, AnswerCase, class_tokens, seeded
+from spit.evaluation.heads import fit_linear, knn_scores
 from spit.evaluation.intervals import Score, proportion, scipy_stats
-from spit.evaluation.knn import knn_scores
 from spit.evaluation.labelled import LabelledFolder, class_indices, labelled_folder, read_real
-from spit.evaluation.linear import fit_linear
 from spit.evaluation.report import Sheet
-from spit.evaluation.runner import Protocol, Runner
+from spit.evaluation.runner import Protocol, Record, Runner
 from spit.options import Options, option
 from spit.predictor import Predictor
 from spit.tokens import plural
 
 IMAGENET = 1000
-Ranked = list[tuple[int, ...]]  # for each image, classes from the likeliest
 RealLabels = Sequence[frozenset[int]]
 
 
@@ -43,12 +41,7 @@ class Head(Options):
     temperature: float = option(0.07, "Temperature of the knn head's votes, exp(cosine / temperature)", above=0)
 
     def folders(self, data: Path, limit: int | None) -> tuple[LabelledFolder, LabelledFolder | None, RealLabels | None]:
-        """The images to test on, those to learn from, and the ReaL labels.
-
-        Raises:
-            ValueError: training images for logits, or none for another head.
-            ImageError: no such folder or file.
-        """
+        """The images to test on, those to learn from, and the ReaL labels."""
         if self.head == "logits" and (self.train is not None or self.train_per_class is not None):
             raise ValueError("--train and --train-per-class go with --head knn or --head linear")
         if self.head != "logits" and (self.train is None) == (self.train_per_class is None):
@@ -68,14 +61,14 @@ class Result:
         ranked: for each run the classes of each image, from the likeliest, at most five.
         truth: the class of each image.
         classes: how many classes it chose among.
-        answers: for each run, what the model said.
+        answers: for each run the records of :class:`AnswerCase`.
         penalties: the L2 penalty of each run's linear head; empty for other heads.
     """
 
-    ranked: list[Ranked]
+    ranked: list[list[list[int]]]
     truth: list[int]
     classes: int
-    answers: list[list[Answer]]
+    answers: list[list[Record]]
     penalties: list[float]
 
     def right(self, within: int = 1) -> list[list[float]]:
@@ -109,12 +102,53 @@ class Result:
     @property
     def tokens(self) -> float:
         """The mean number of tokens."""
-        return fmean(answer.tokens for run in self.answers for answer in run)
+        return fmean(answer["tokens"] for run in self.answers for answer in run)
 
     @property
     def images_per_second(self) -> float:
         """By the median time, which a busy moment of the machine does not change."""
-        return 1 / median(answer.seconds for run in self.answers for answer in run)
+        return 1 / median(answer["seconds"] for run in self.answers for answer in run)
+
+
+def classify(runner: Runner, predictor: Predictor, test: LabelledFolder) -> Result:
+    """A model's own answers on every image, five times if its tokens are random."""
+    indices = check_classes(predictor, test)
+    answers = [runner.answers(AnswerCase(one), test.images) for one in seeded(predictor)]
+    return Result([[answer["top"] for answer in run] for run in answers], [indices[label] for label in test.labels],
+                  predictor.model.config.num_classes, answers, [])
+
+
+def check_classes(predictor: Predictor, test: LabelledFolder) -> list[int]:
+    """The logit of each class of a folder; raises ImageError if its classes are not the model's."""
+    return class_indices(test, predictor.model.config.num_classes, predictor.model.config.class_names)
+
+
+class SquareProtocol(Protocol):
+    """A protocol whose models see the central squares of labelled images.
+
+    Args:
+        known: whether the folder's classes must be the models' own.
+    """
+
+    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, known: bool = True) -> None:
+        super().__init__(test.root, test.images)
+        scipy_stats()  # a missing package is reported before the work
+        self.predictors, self.test = predictors, test
+        for one in predictors if known else ():
+            check_classes(one, test)
+
+    def settings(self, runner: Runner) -> dict[str, Any]:
+        return {"size": self.predictors[0].size, "precision": runner.precision}
+
+    def about(self) -> dict[str, Any]:
+        return {"device": str(self.predictors[0].device)}
+
+    def rows(self, runner: Runner) -> list[Any]:
+        return [row for one in self.predictors for row in self.rows_of(one, runner)]
+
+    @abstractmethod
+    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Any]:
+        """The rows of one model."""
 
 
 @dataclass(frozen=True)
@@ -133,21 +167,6 @@ class Row:
     tokens: float
     images_per_second: float
     penalties: list[float]
-
-
-class SquareProtocol(Protocol):
-    """A protocol whose models see the central squares of labelled images."""
-
-    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder) -> None:
-        scipy_stats()  # a missing package is reported before the work
-        self.predictors, self.test = predictors, test
-        self.samples, self.data = test.images, test.root
-
-    def settings(self, runner: Runner) -> dict[str, Any]:
-        return {"size": self.predictors[0].size, "precision": runner.precision}
-
-    def about(self) -> dict[str, Any]:
-        return {"device": str(self.predictors[0].device)}
 
 
 class Classification(SquareProtocol):
@@ -177,18 +196,14 @@ is the mean of each class's own share. Images/s is the model alone, by its media
         if (head.head == "logits") != (train is None):
             raise ValueError("knn and linear heads learn from training images, and logits take none; got "
                              f"{head.head} {'without' if train is None else 'with'} training images")
-        super().__init__(predictors, test if train is None else test.with_classes(train.classes))
+        super().__init__(predictors, test if train is None else test.with_classes(train.classes), known=train is None)
         self.head, self.train, self.real = head, train, real
-        for one in predictors:
-            if train is None:
-                check_classes(one, test)
-            elif real is not None:
-                class_indices(train, IMAGENET)
+        self.indices = None if train is None or real is None else class_indices(train, IMAGENET)
 
     @property
     def total(self) -> int:
         images = len(self.samples) + (0 if self.train is None else len(self.train.images))
-        return images * sum(seeds_of(one) for one in self.predictors)
+        return images * sum(len(seeded(one)) for one in self.predictors)
 
     def settings(self, runner: Runner) -> dict[str, Any]:
         taught = {} if self.train is None else {
@@ -198,64 +213,37 @@ is the mean of each class's own share. Images/s is the model alone, by its media
     def about(self) -> dict[str, Any]:
         return {**super().about(), "head": self.head.head, "interval": "Wilson, 95 %"}
 
-    def rows(self, runner: Runner) -> list[Row]:
-        return [self._row(one, runner) for one in self.predictors]
-
-    def _row(self, predictor: Predictor, runner: Runner) -> Row:
-        result = classify(runner, predictor, self.test) if self.train is None else self._learn(predictor, runner)
-        indices = None if self.train is None or self.real is None else class_indices(self.train, IMAGENET)
-        return Row(
+    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
+        result = (classify(runner, predictor, self.test) if self.train is None
+                  else self._learn(predictor, runner, self.train))
+        return [Row(
             model=predictor.name, tokenizer=predictor.model.config.tokenizer, head=self.head.head,
             runs=len(result.ranked), images=len(result.truth), top1=proportion(result.right()),
-            top5=result.accuracy(TOP), real=None if self.real is None else result.real_accuracy(self.real, indices),
+            top5=result.accuracy(TOP),
+            real=None if self.real is None else result.real_accuracy(self.real, self.indices),
             class_accuracy=result.class_accuracy(), tokens=result.tokens, images_per_second=result.images_per_second,
-            penalties=result.penalties)
+            penalties=result.penalties)]
 
-    def _learn(self, predictor: Predictor, runner: Runner) -> Result:
+    def _learn(self, predictor: Predictor, runner: Runner, train: LabelledFolder) -> Result:
         """Name classes by a head that learns from the class tokens of the training images."""
-        if self.train is None:
-            raise ValueError("expected training images")
-        ranked, answers, penalties = [], [], []
-        classes, device = len(self.train.classes), predictor.device
-        labels = torch.tensor(self.train.labels, device=device)
+        result = Result([], self.test.labels, len(train.classes), [], [])
+        labels = torch.tensor(train.labels, device=predictor.device)
         for one in seeded(predictor):
-            learned, asked = (ask(runner, one, images, class_tokens=True)
-                              for images in (self.train.images, self.samples))
-            tokens, queries = _class_tokens(learned, device), _class_tokens(asked, device)
+            learned, asked = (runner.answers(AnswerCase(one, class_tokens=True), images)
+                              for images in (train.images, self.samples))
+            tokens, queries = (class_tokens(records).to(predictor.device) for records in (learned, asked))
             if self.head.head == "knn":
-                scores = knn_scores(tokens, labels, queries, classes, self.head.neighbors, self.head.temperature)
+                scores = knn_scores(tokens, labels, queries, result.classes, self.head.neighbors, self.head.temperature)
             else:
-                fitted = fit_linear(tokens, labels, classes)
+                fitted = fit_linear(tokens, labels, result.classes)
                 scores = fitted(queries)
-                penalties.append(fitted.penalty)
-            ranked.append([tuple(best) for best in scores.topk(min(TOP, classes), dim=1).indices.tolist()])
-            answers.append(asked)
-        return Result(ranked, self.test.labels, classes, answers, penalties)
+                result.penalties.append(fitted.penalty)
+            result.ranked.append(scores.topk(min(TOP, result.classes), dim=1).indices.tolist())
+            result.answers.append(asked)
+        return result
 
     def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
         headings = ["model", "tokenizer", "head", "top-1", "top-5", "ReaL", "by class", "tokens", "images/s"]
         cells = [[row.model, row.tokenizer, row.head, str(row.top1), str(row.top5 or ""), str(row.real or ""),
                   f"{row.class_accuracy:.4f}", f"{row.tokens:.1f}", f"{row.images_per_second:.1f}"] for row in rows]
         return [Sheet(headings, cells, words=3)]
-
-
-def classify(runner: Runner, predictor: Predictor, test: LabelledFolder) -> Result:
-    """A model's own answers on every image, five times if its tokens are random."""
-    indices = check_classes(predictor, test)
-    answers = [ask(runner, one, test.images) for one in seeded(predictor)]
-    return Result([[answer.top for answer in run] for run in answers], [indices[label] for label in test.labels],
-                  predictor.model.config.num_classes, answers, [])
-
-
-def check_classes(predictor: Predictor, test: LabelledFolder) -> list[int]:
-    """The logit of each class of a folder.
-
-    Raises:
-        ImageError: the folder's classes are not the model's.
-    """
-    return class_indices(test, predictor.model.config.num_classes, predictor.model.config.class_names)
-
-
-def _class_tokens(answers: Sequence[Answer], device: torch.device) -> Tensor:
-    tokens: list[Any] = [answer.class_token for answer in answers]
-    return torch.stack(tokens).to(device)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spit.evaluation.answers import SEEDS
-from spit.evaluation.classification import SquareProtocol, check_classes, classify
+from spit.evaluation.classification import SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
-from spit.evaluation.labelled import LabelledFolder
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import Runner
 from spit.predictor import Predictor
@@ -50,9 +49,6 @@ class Swap(SquareProtocol):
 
     The model's own tokenizer keeps its options; the others have their defaults, about one token for every 256 pixels.
     For a model on a tokenizer of another kind the change is against patches.
-
-    Raises:
-        ImageError: the folder's classes are not the model's.
     """
 
     title = "Tokenizers swapped"
@@ -61,19 +57,11 @@ Top-1 accuracy; "±" is the standard deviation over five runs with other Voronoi
 the model's own tokens, with half its 95 % interval (normal, paired image by image), and the paper's change (Table 4, \
 B16 models at their full training)."""
 
-    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder) -> None:
-        super().__init__(predictors, test)
-        for one in predictors:
-            check_classes(one, test)
-
     @property
     def total(self) -> int:
         return len(self.predictors) * len(self.samples) * (len(TOKENIZERS) - 1 + SEEDS)
 
-    def rows(self, runner: Runner) -> list[Row]:
-        return [row for one in self.predictors for row in self._rows(one, runner)]
-
-    def _rows(self, predictor: Predictor, runner: Runner) -> list[Row]:
+    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
         config = predictor.model.config
         results = {name: classify(runner, predictor.with_tokenizer(name), self.test) for name in TOKENIZERS}
         own = config.tokenizer if config.tokenizer in TOKENIZERS else TOKENIZERS[0]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spit.evaluation.classification import SquareProtocol, check_classes, classify
+from spit.evaluation.classification import SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
 from spit.evaluation.labelled import LabelledFolder
 from spit.evaluation.report import Sheet
@@ -50,12 +50,7 @@ class Row:
 
 
 class Threshold(SquareProtocol):
-    """Every model on superpixels, with neighbours merged below each threshold.
-
-    Raises:
-        ImageError: the folder's classes are not the model's.
-        ValueError: no threshold.
-    """
+    """Every model on superpixels, with neighbours merged below each threshold."""
 
     title = "Merge thresholds"
     notes: ClassVar[str] = """\
@@ -69,17 +64,12 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
         if not options.thresholds:
             raise ValueError("expected at least one threshold, got none")
         self.thresholds = sorted({float(value) for value in options.thresholds})
-        for one in predictors:
-            check_classes(one, test)
 
     @property
     def total(self) -> int:
         return len(self.predictors) * len(self.samples) * len(self.thresholds)
 
-    def rows(self, runner: Runner) -> list[Row]:
-        return [row for one in self.predictors for row in self._rows(one, runner)]
-
-    def _rows(self, predictor: Predictor, runner: Runner) -> list[Row]:
+    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
         results = [classify(runner, predictor.with_tokenizer("superpixel", merge_threshold=value), self.test)
                    for value in self.thresholds]
         marks = [result.right() for result in results]
