@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from spit import kernels
 from spit.contrast import contrast
@@ -80,18 +81,14 @@ def _saturated_ycbcr(adjusted: Tensor) -> Tensor:
 
 def _edges(pixels: Tensor) -> Tensor:
     """Scharr magnitude of the grey image with arcsinh contrast, mapped to [−1, 1]."""
-    grey = pixels.int().sum(1, keepdim=True)
-    height, width = grey.shape[-2:]
-    rows = torch.arange(-1, height + 1, device=grey.device).clamp(0, height - 1)
-    columns = torch.arange(-1, width + 1, device=grey.device).clamp(0, width - 1)
-    padded = grey[:, :, rows][:, :, :, columns]
+    padded = pad(pixels.float().sum(1, keepdim=True), (1, 1, 1, 1), mode="replicate").int()
     smooth_x = 3 * padded[..., :-2] + 10 * padded[..., 1:-1] + 3 * padded[..., 2:]
     smooth_y = 3 * padded[..., :-2, :] + 10 * padded[..., 1:-1, :] + 3 * padded[..., 2:, :]
     dy = smooth_x[..., 2:, :] - smooth_x[..., :-2, :]
     dx = smooth_y[..., 2:] - smooth_y[..., :-2]
     magnitude = kernels.exact_sqrt((dy * dy + dx * dx).float()).int()
     largest = 16 * 3 * 255
-    curve = _arcsinh_table(27.8, largest, grey.device)[largest:]  # magnitudes are not negative
+    curve = _arcsinh_table(27.8, largest, pixels.device)[largest:]  # magnitudes are not negative
     return (2 * curve - SCALE)[magnitude.clamp(max=largest).long()]
 
 

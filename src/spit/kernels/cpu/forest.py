@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from spit.kernels.cpu.threads import Array
+from spit.kernels.rules import ROUND
 
 F = np.float32
 
@@ -42,14 +43,15 @@ def break_pairs(chosen: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def keep_heaviest(chosen: Array, weights: Array, target: int) -> Array:
-    """Cancel the lightest choices, so that ``target`` trees are left if there are that few. Overwrites ``chosen``."""
+def keep_heaviest(chosen: Array, weights: Array, bound: int) -> Array:
+    """Cancel the lightest choices, so that as many trees are lost as one round may. Overwrites ``chosen``."""
     count = len(chosen)
     break_pairs(chosen)
     children = np.flatnonzero(chosen != np.arange(count))
-    if count - target < len(children):
+    joined = min(count - bound, max(count // ROUND, 1))
+    if joined < len(children):
         keys = ordered(-weights[children]) + children  # the heaviest first, the smaller number among equals
-        limit = np.partition(keys, count - target)[count - target]
+        limit = np.partition(keys, joined)[joined]
         for i in range(len(children)):
             v = children[i]
             chosen[v] = v if keys[i] >= limit else chosen[v]

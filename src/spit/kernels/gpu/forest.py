@@ -6,8 +6,6 @@ import triton.language as tl
 from torch import Tensor
 
 from spit.kernels.gpu.launch import BLOCK, blocks
-from spit.kernels.reference.forest import break_pairs
-from spit.kernels.rules import ROUND
 
 
 def components(chosen: Tensor, offsets: Tensor, longest: int, sums: Tensor,
@@ -30,28 +28,6 @@ def components(chosen: Tensor, offsets: Tensor, longest: int, sums: Tensor,
     torch.cumsum(counts, 0, out=before[1:])
     _number_roots[(chunks, batch)](roots, offsets, before, numbers, BLOCK)
     return roots, numbers, before[::chunks].contiguous()
-
-
-def keep_heaviest(chosen: Tensor, weights: Tensor, counts: Tensor, bound: int) -> Tensor:
-    """Cancel the lightest choices of each image's forest, so that it loses as many trees as one round may.
-
-    See :func:`spit.kernels.rules.round_target`.
-
-    Shape:
-        chosen and weights ``(ΣV,)``, counts ``(B,)``; the choices that are left ``(ΣV,)`` int64.
-    """
-    chosen = break_pairs(chosen.long())
-    vertices = torch.arange(len(chosen), device=chosen.device)
-    batch = torch.arange(len(counts), device=chosen.device)
-    images = batch.repeat_interleave(counts)
-    children = vertices[chosen != vertices]
-    order = children[weights[children].sort(descending=True, stable=True).indices]
-    order = order[images[order].sort(stable=True).indices]  # image by image, the heaviest first
-    rank = torch.arange(len(order), device=chosen.device) - torch.searchsorted(images[order], batch)[images[order]]
-    joined = torch.minimum((counts - bound).clamp_min(0), (counts // ROUND).clamp_min(1))
-    spared = order[rank >= joined[images[order]]]
-    chosen[spared] = spared
-    return chosen
 
 
 @triton.jit

@@ -14,7 +14,7 @@ from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
 from spit.kernels.gpu.regions import compose
 from spit.kernels.gpu.replay import replay
 from spit.kernels.reference.contraction import region_points as means_of
-from spit.kernels.reference.forest import merge_below
+from spit.kernels.reference.forest import keep_heaviest, merge_below
 from spit.kernels.reference.superpixels import contract_levels, flatten
 from spit.kernels.rules import EUCLIDEAN, SCALE, Levels, Rules
 
@@ -206,7 +206,7 @@ def _bound(graph: _Graph, levels: Levels, bound: int) -> Levels:
     while int(counts.max()) > bound:
         chosen, weights = graph.link_regions(None)
         total = int(counts.sum())
-        graph.contract(graph._padded(forest.keep_heaviest(chosen[:total], weights[:total], counts, bound)))
+        graph.contract(graph._padded(keep_heaviest(chosen[:total], weights[:total], bound, counts)))
         counts = graph.offsets[-1].diff()
     extra = graph.levels()[before:]
     if not extra:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.portable import join, running_sum
+from spit.kernels.rules import ROUND
 
 
 def components(chosen: Tensor) -> tuple[Tensor, int]:
@@ -21,13 +22,23 @@ def break_pairs(chosen: Tensor) -> Tensor:
     return torch.where((chosen[chosen] == vertices) & (vertices < chosen), vertices, chosen)
 
 
-def keep_heaviest(chosen: Tensor, weights: Tensor, target: int) -> Tensor:
-    """Cancel the lightest choices of the forest, so that ``target`` trees are left if there are that few."""
-    chosen = break_pairs(chosen)
-    vertices = torch.arange(len(chosen))
+def keep_heaviest(chosen: Tensor, weights: Tensor, bound: int, counts: Tensor | None = None) -> Tensor:
+    """Cancel the lightest choices of each image's forest, so that it loses as many trees as one round may.
+
+    Shape:
+        chosen and weights ``(ΣV,)``, counts ``(B,)`` (default: one image); the choices that are left ``(ΣV,)`` int64.
+    """
+    chosen = break_pairs(chosen.long())
+    counts = torch.tensor([len(chosen)]) if counts is None else counts
+    vertices = torch.arange(len(chosen), device=chosen.device)
+    batch = torch.arange(len(counts), device=chosen.device)
+    images = batch.repeat_interleave(counts)
     children = vertices[chosen != vertices]
-    heaviest = weights[children].sort(descending=True, stable=True).indices
-    spared = children[heaviest[len(vertices) - target :]]
+    order = children[weights[children].sort(descending=True, stable=True).indices]
+    order = order[images[order].sort(stable=True).indices]  # image by image, the heaviest first
+    rank = torch.arange(len(order), device=chosen.device) - torch.searchsorted(images[order], batch)[images[order]]
+    joined = torch.minimum((counts - bound).clamp_min(0), (counts // ROUND).clamp_min(1))
+    spared = order[rank >= joined[images[order]]]
     chosen[spared] = spared
     return chosen
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from spit.kernels.portable import level_offsets
 from spit.kernels.reference import contraction, forest
 from spit.kernels.reference.regions import compose
-from spit.kernels.rules import EUCLIDEAN, Levels, Rules, round_target
+from spit.kernels.rules import EUCLIDEAN, Levels, Rules
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
@@ -108,13 +108,11 @@ class Graph:
         """Join regions until at most ``limit`` are left, in rounds without self-loops.
 
         A level would join every region to its best neighbour. Of these choices, a forest, a round takes
-        only the heaviest, see :func:`round_target`; each removes exactly one region.
+        only the heaviest, see :data:`~spit.kernels.rules.ROUND`; each removes exactly one region.
         """
         parents = self.numbers()
         while len(self.sizes) > limit:
-            chosen, weights = self.link_regions(None)
-            target = round_target(len(self.sizes), limit)
-            parents = self.contract(self.forest.keep_heaviest(chosen, weights, target))[parents]
+            parents = self.contract(self.forest.keep_heaviest(*self.link_regions(None), limit))[parents]
         return parents
 
     def between(self, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:
