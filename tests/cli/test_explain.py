@@ -148,3 +148,29 @@ def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
     [part] = spit(*base, "--target", "Tabby", "--json").json["images"][0]["models"]
     assert part["target"]["index"] == 281
     assert "classes 134 and 517" in spit(*base, "--target", "crane").error
+
+
+def test_one_look_serves_every_method(spit: Run, photo: Callable[..., Path], tmp_path: Path,
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """The explained picture is tokenized once and passes once, and once more with gradients; the rest is occluded."""
+    path, tokenize, run = photo(tmp_path / "cat.png"), SpitModel.tokenize, SpitModel.run
+    square = central_square(library.load_image(path), 64).float() / 255
+    looks: list[list[bool]] = []
+    passes: list[bool] = []
+
+    def counted_tokenize(model: SpitModel, images: Any) -> Any:
+        looks.append([bool(torch.equal(image.float() / (255 if image.dtype == torch.uint8 else 1), square))
+                      for image in images])
+        return tokenize(model, images)
+
+    def counted_run(model: SpitModel, *arguments: Any) -> Any:
+        passes.append(torch.is_grad_enabled())
+        return run(model, *arguments)
+
+    monkeypatch.setattr(SpitModel, "tokenize", counted_tokenize)
+    monkeypatch.setattr(SpitModel, "run", counted_run)
+    result = spit("explain", path, "--method", "flow,prototype,relevance", "--size", 64, "-o", tmp_path / "out",
+                  "--device", "cpu")
+    assert result.code == 0, result.err
+    assert looks == [[True], [False] * 4, [False] * 4]  # the picture, then four without and four with its top pixels
+    assert (passes.count(True), passes.count(False)) == (1, 1 + 8)
