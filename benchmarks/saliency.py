@@ -21,8 +21,8 @@ import torch
 from provenance import load_models, model_arguments, open_runner, print_provenance
 
 import spit
+from spit.evaluation.masks import find_samples
 from spit.evaluation.saliency import TOKENCUT, Saliency, SaliencyCase
-from spit.evaluation.saliency_data import find_samples
 from spit.segmentation import Cut
 from spit.segmentation.lanczos import leading_vectors
 

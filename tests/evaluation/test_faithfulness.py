@@ -36,10 +36,9 @@ def test_the_metrics_by_hand():
     result = Faithfulness("m", "patch", "flow", QUANTILES, whole, blank, removed, kept)
     assert result.comprehensiveness() == pytest.approx([0.8 - 0.45], abs=1e-6)
     assert result.sufficiency() == pytest.approx([0.8 - 0.4], abs=1e-6)
-    shares, left = result.deletion()
-    assert shares == [0, 0.01, 0.05, 0.2, 0.5, 1]
-    assert left == pytest.approx([0.8, 0.7, 0.6, 0.4, 0.1, 0.05], abs=1e-6)
-    assert result.insertion()[1] == pytest.approx([0.05, 0.1, 0.2, 0.5, 0.8, 0.8], abs=1e-6)
+    assert summarize([result])[0].shares == [0, 0.01, 0.05, 0.2, 0.5, 1]
+    assert result.deletion() == pytest.approx([0.8, 0.7, 0.6, 0.4, 0.1, 0.05], abs=1e-6)
+    assert result.insertion() == pytest.approx([0.05, 0.1, 0.2, 0.5, 0.8, 0.8], abs=1e-6)
 
 
 def test_further_shares_draw_curves_and_leave_the_metrics():

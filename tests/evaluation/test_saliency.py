@@ -12,11 +12,10 @@ from PIL import Image
 
 from spit.config import ModelConfig
 from spit.errors import ImageError
+from spit.evaluation.masks import find_samples
 from spit.evaluation.report import Report
 from spit.evaluation.runner import Runner
 from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
-from spit.evaluation.saliency_data import Truth, find_samples
-from spit.evaluation.saliency_page import FALSE_NEGATIVE, FALSE_POSITIVE, TRUE_POSITIVE, choose, draw_errors
 from spit.evaluation.samples import Sample
 from spit.model import SpitModel
 from spit.predictor import Predictor
@@ -127,19 +126,3 @@ def test_the_baseline_is_on_square_patches(tiny: Predictor) -> None:
 def test_the_page(tiny: Predictor, samples: list[Sample]) -> None:
     report, _ = evaluate(samples, SaliencyCase(tiny), pictures=True)
     assert Image.open(io.BytesIO(report.pictures["page_1_tiny_tokens.png"])).width > 300
-
-
-def test_who_is_on_the_page() -> None:
-    scores = {f"{index}": index / 10 for index in range(10)}
-    chosen = choose(scores, across=2)
-    assert [[name for name, _ in row] for row in chosen] == [["9", "8"], ["5", "4"], ["1", "0"]]
-    assert choose({"b": 0.5, "a": 0.5}) == [[("a", 0.5), ("b", 0.5)]]
-
-
-def test_the_three_colours() -> None:
-    mask = np.array([[True, True, False, False, True]])
-    truth = Truth(np.array([[True, False, True, False, True]]), np.array([[True, True, True, True, False]]))
-    pixels = np.asarray(draw_errors(torch.zeros(3, 1, 5, dtype=torch.uint8), mask, truth))
-    for place, color in enumerate((TRUE_POSITIVE, FALSE_POSITIVE, FALSE_NEGATIVE)):
-        assert pixels[0, place].tolist() == [round(0.7 * value) for value in color]
-    assert pixels[0, 3].tolist() == pixels[0, 4].tolist() == [0, 0, 0]

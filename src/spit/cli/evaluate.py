@@ -10,9 +10,9 @@ from spit.evaluation.classification import Classification, Head
 from spit.evaluation.counts import PAPER, Counts
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
 from spit.evaluation.labelled import labelled_folder
+from spit.evaluation.masks import MaskFolders, find_samples
 from spit.evaluation.runner import Batching, Computing
 from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
-from spit.evaluation.saliency_data import MaskFolders, find_samples
 from spit.evaluation.samples import find_images, spread
 from spit.evaluation.superpixels import Comparing, Comparison
 from spit.evaluation.superpixels.data import find_samples as find_segmentations

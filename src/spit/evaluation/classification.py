@@ -107,7 +107,7 @@ class Result:
     @property
     def images_per_second(self) -> float:
         """By the median time, which a busy moment of the machine does not change."""
-        return 1 / median(answer["seconds"] for run in self.answers for answer in run)
+        return float(1 / median(answer["seconds"] for run in self.answers for answer in run))
 
 
 def classify(runner: Runner, predictor: Predictor, test: LabelledFolder) -> Result:

@@ -72,6 +72,8 @@ class Counts(Protocol):
         sizes: sides that the squares are resized to, bicubic.
     """
 
+    cases: Sequence[CountCase]
+
     title = "Regions at each level"
     notes: ClassVar[str] = """\
 Means over the images' central squares with a normal 95 % interval. The paper's are over the training images of \
@@ -80,12 +82,9 @@ ImageNet. With a final merge, or a bound on the count, there are levels after th
     def __init__(self, data: Path, samples: Sequence[Sample], sizes: Sequence[int] = tuple(PAPER),
                  tokenizer: SuperpixelTokenizer = SuperpixelTokenizer(),  # noqa: B008
                  device: torch.device | str = "cpu") -> None:
-        self.data, self.samples, self.tokenizer = data, samples, tokenizer
+        super().__init__(data, samples)
+        self.tokenizer = tokenizer
         self.cases = [CountCase(tokenizer, size, torch.device(device)) for size in sorted(set(sizes))]
-
-    @property
-    def total(self) -> int:
-        return len(self.samples) * len(self.cases)
 
     def about(self) -> dict[str, Any]:
         return {"device": str(self.cases[0].device), "tokenizer": self.tokenizer.config()}

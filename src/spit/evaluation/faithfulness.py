@@ -18,7 +18,7 @@ from spit.evaluation.report import Sheet
 from spit.evaluation.runner import BATCHES, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.options import option, same
-from spit.predictor import Prediction, Predictor
+from spit.predictor import Predictor
 from spit.tokens import plural
 
 QUANTILES = (0.01, 0.05, 0.2, 0.5)  # Q of App. D
@@ -73,21 +73,20 @@ class FaithfulnessCase(SquareCase):
         """The probabilities of each image's predicted class, whole and occluded.
 
         Occluded images are tokenized again, as the model would see them.
-
-        Shape:
-            batch ``(B, 3, H, W)`` uint8.
         """
         prediction = self.predictor(batch)
         whole, classes = prediction.probabilities.max(1)
-        ranks = rank_pixels(_maps(prediction, self.method))
+        maps: Any = prediction.explain(self.method)  # squares of one size: a tensor
+        ranks = rank_pixels(maps)
         variants = [(1.0, False), *((share, keep) for keep in (False, True) for share in self.shares)]
         size = runner.batch or BATCHES[batch.is_cuda]
         found = torch.cat(list(self._probabilities(batch, ranks, classes, variants, size)))
-        rows = found.view(len(variants), len(batch)).T.double().tolist()  # (B, 1 + 2 · shares)
-        count = len(self.shares)
-        return [{"method": self.method.name, "class": label, "whole": _short(sure), "blank": _short(row[0]),
-                 "removed": [*map(_short, row[1 : 1 + count])], "kept": [*map(_short, row[1 + count :])]}
-                for label, sure, row in zip(classes.tolist(), whole.double().tolist(), rows, strict=True)]
+        columns = torch.cat([whole, found]).view(-1, len(batch)).T.double()  # (B, 2 + 2 · shares)
+        rows = [[round(value, 7) for value in row] for row in columns.tolist()]
+        middle = 2 + len(self.shares)
+        return [{"method": self.method.name, "class": label, "whole": row[0], "blank": row[1],
+                 "removed": row[2:middle], "kept": row[middle:]}
+                for label, row in zip(classes.tolist(), rows, strict=True)]
 
     @torch.no_grad()
     def _probabilities(self, pixels: Tensor, ranks: Tensor, classes: Tensor, variants: Sequence[tuple[float, bool]],
@@ -110,13 +109,9 @@ class Faithfulness:
 
     Attributes:
         shares: of the pixels, the most important ones, in rising order; Q are among them.
-        whole: probability of the predicted class of each image.
-        blank: the same with all pixels taken away.
-        removed: for each image and share, without the most important pixels.
-        kept: for each image and share, with nothing but them.
-
-    Shape:
-        whole, blank ``(n,)``; removed, kept ``(n, shares)``; float64.
+        whole, blank: probability of the predicted class of each image, and with all pixels taken away, ``(n,)``.
+        removed, kept: for each image and share, without the most important pixels, and with nothing but them,
+            ``(n, shares)``.
     """
 
     model: str
@@ -128,14 +123,6 @@ class Faithfulness:
     removed: Tensor
     kept: Tensor
 
-    @staticmethod
-    def of(case: FaithfulnessCase, records: Sequence[Record]) -> "Faithfulness":
-        """Gather the records of a case."""
-        columns = {name: torch.tensor([record[name] for record in records], dtype=torch.float64)
-                   for name in ("whole", "blank", "removed", "kept")}
-        return Faithfulness(case.predictor.name, case.predictor.model.config.tokenizer, case.method.name, case.shares,
-                            **columns)
-
     def comprehensiveness(self) -> list[float]:
         """``1/|Q| Σ_q (Φ(x) − Φ(x ∖ x_{>q}))`` of each image; higher is better."""
         return self._drop(self.removed)
@@ -144,13 +131,13 @@ class Faithfulness:
         """``1/|Q| Σ_q (Φ(x) − Φ(x ∖ x_{≤q}))`` of each image; lower is better."""
         return self._drop(self.kept)
 
-    def deletion(self) -> tuple[list[float], list[float]]:
-        """Shares removed from 0 to 1, and the mean probability that is left."""
-        return [0.0, *self.shares, 1.0], _means(self.whole, self.removed, self.blank)
+    def deletion(self) -> list[float]:
+        """The mean probability that is left without 0, each of ``shares``, and all of the pixels."""
+        return _means(self.whole, self.removed, self.blank)
 
-    def insertion(self) -> tuple[list[float], list[float]]:
-        """Shares shown from 0 to 1, and the mean probability."""
-        return [0.0, *self.shares, 1.0], _means(self.blank, self.kept, self.whole)
+    def insertion(self) -> list[float]:
+        """The mean probability with 0, each of ``shares``, and all of the pixels shown."""
+        return _means(self.blank, self.kept, self.whole)
 
     def _drop(self, probabilities: Tensor) -> list[float]:
         columns = [self.shares.index(quantile) for quantile in QUANTILES]
@@ -187,10 +174,9 @@ class FaithfulnessProtocol(Protocol):
 
     Args:
         cases: models, each with a method; :meth:`Methods.cases` makes them.
-
-    Raises:
-        ValueError: a model without classes.
     """
+
+    cases: Sequence[FaithfulnessCase]
 
     title = "Faithfulness of attributions"
     plots = True
@@ -201,15 +187,11 @@ tokenized again. "±" is half the normal 95 % interval over the images. Tests ar
 Comp more, Suff less. "random" gives each token a random value. The paper's figures are of its B16 models."""
 
     def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[FaithfulnessCase]) -> None:
+        super().__init__(data, samples)
         scipy_stats()  # a missing package is reported before the work
-        self.data, self.samples, self.cases = data, samples, cases
+        self.cases = cases
         for case in cases:
-            if case.predictor.model.config.num_classes == 0:
-                raise ValueError(f"{case.predictor.name}: expected a model that knows classes, got one without a head")
-
-    @property
-    def total(self) -> int:
-        return len(self.samples) * len(self.cases)
+            case.predictor.expect_classes()
 
     def settings(self, runner: Runner) -> dict[str, Any]:
         return {"size": self.cases[0].predictor.size, "precision": runner.precision, "occlusion": OCCLUSION}
@@ -220,7 +202,14 @@ Comp more, Suff less. "random" gives each token a random value. The paper's figu
                             for case in self.cases], "interval": "normal, 95 %"}
 
     def rows(self, runner: Runner) -> list[Row]:
-        return summarize([Faithfulness.of(case, runner.answers(case, self.samples)) for case in self.cases])
+        results = []
+        for case in self.cases:
+            records = runner.answers(case, self.samples)
+            columns = [torch.tensor([record[name] for record in records], dtype=torch.float64)
+                       for name in ("whole", "blank", "removed", "kept")]
+            results.append(Faithfulness(case.predictor.name, case.predictor.model.config.tokenizer, case.method.name,
+                                        case.shares, *columns))
+        return summarize(results)
 
     def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
         """Table 2: a row for each method, two columns for each model, then a row for each test."""
@@ -252,9 +241,9 @@ def summarize(results: Sequence[Faithfulness]) -> list[Row]:
             if base.model == own.model and base.method in BASES and base.method != own.method:
                 tests[f"comprehensiveness > {base.method}"] = paired_ttest(comprehensive, base.comprehensiveness())
                 tests[f"sufficiency < {base.method}"] = paired_ttest(base.sufficiency(), sufficient)
-        shares, deletion = own.deletion()
         rows.append(Row(own.model, own.tokenizer, own.method, len(own.whole), mean(comprehensive), mean(sufficient),
-                        PAPER.get((own.tokenizer, own.method)), tests, shares, deletion, own.insertion()[1]))
+                        PAPER.get((own.tokenizer, own.method)), tests, [0.0, *own.shares, 1.0], own.deletion(),
+                        own.insertion()))
     return rows
 
 
@@ -279,13 +268,6 @@ def draw_curves(rows: Sequence[Row], title: str) -> bytes:
     return png_of(figure)
 
 
-def _maps(prediction: Prediction, method: Method) -> Tensor:
-    maps = prediction.explain(method)
-    if not isinstance(maps, Tensor):
-        raise ValueError("expected images of one size")
-    return maps
-
-
 def _figures(row: Row | None) -> tuple[str, str]:
     if row is None:
         return "", ""
@@ -299,6 +281,3 @@ def _figures(row: Row | None) -> tuple[str, str]:
 def _means(first: Tensor, middle: Tensor, last: Tensor) -> list[float]:
     return [fmean(column) for column in torch.cat([first[:, None], middle, last[:, None]], dim=1).T.tolist()]
 
-
-def _short(probability: float) -> float:
-    return round(probability, 7)

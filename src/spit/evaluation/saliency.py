@@ -12,11 +12,19 @@ from torch import Tensor
 
 from spit.drawing import encode_png
 from spit.evaluation.intervals import Score, share
+from spit.evaluation.masks import (
+    BETA2,
+    PAPER_BETA2,
+    THRESHOLDS,
+    Truth,
+    best_threshold,
+    draw_page,
+    f_measure,
+    read_pair,
+    score,
+)
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
-from spit.evaluation.saliency_data import Truth, read_pair
-from spit.evaluation.saliency_metrics import BETA2, PAPER_BETA2, THRESHOLDS, best_threshold, f_measure, score
-from spit.evaluation.saliency_page import draw_page
 from spit.evaluation.samples import Sample
 from spit.predictor import Predictor
 from spit.segmentation import Cut, Segmentation, segment_prediction
@@ -62,10 +70,11 @@ class SaliencyCase(ModelCase):
         records: list[Record] = []
         for index, ((_, truth), tokens) in enumerate(zip(loaded, found.partition.counts.tolist(), strict=True)):
             scores = score(found.saliency[index].cpu().numpy(), found.mask[index].cpu().numpy(), truth)
+            best = f_measure(scores.positives, scores.hits, scores.foreground).max()
             curves = np.stack([scores.positives, scores.hits]).astype("<i4")
             records.append({
-                "iou": round(scores.iou, 6), "accuracy": round(scores.accuracy, 6),
-                "f": round(float(scores.f_measure().max()), 6), "foreground": scores.foreground, "tokens": tokens,
+                "iou": round(scores.iou, 6), "accuracy": round(scores.accuracy, 6), "f": round(float(best), 6),
+                "foreground": scores.foreground, "tokens": tokens,
                 "positives_and_hits": base64.b64encode(curves.tobytes()).decode()})
         return records
 
@@ -105,9 +114,11 @@ class Saliency(Protocol):
     accuracy are those of the mask, the soft map above 0.5, averaged over the images.
 
     Args:
-        data, samples: see :func:`spit.evaluation.saliency_data.find_samples`.
+        data, samples: see :func:`spit.evaluation.masks.find_samples`.
         cases: models, each with a cut.
     """
+
+    cases: Sequence[SaliencyCase]
 
     title = "Unsupervised saliency"
     notes: ClassVar[str] = """\
@@ -116,11 +127,8 @@ IoU and accuracy of the mask at 0.5, averaged over the images; 95 % normal inter
 any foreground are left out. Milliseconds are the median, without reading."""
 
     def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[SaliencyCase]) -> None:
-        self.data, self.samples, self.cases = data, samples, cases
-
-    @property
-    def total(self) -> int:
-        return len(self.samples) * len(self.cases)
+        super().__init__(data, samples)
+        self.cases = cases
 
     def about(self) -> dict[str, Any]:
         return {"device": str(self.cases[0].predictor.device)}

@@ -99,8 +99,8 @@ one parameter that was set to reach the count, with the number of images at each
 
     def __init__(self, data: Path, samples: Sequence[Sample], methods: Sequence[Method], counts: Sequence[int],
                  workers: int = 2) -> None:
-        self.data, self.samples, self.methods, self.workers = data, samples, methods, workers
-        self.counts = sorted(set(counts))
+        super().__init__(data, samples)
+        self.methods, self.counts, self.workers = methods, sorted(set(counts)), workers
 
     @property
     def total(self) -> int:

@@ -1,15 +1,40 @@
-"""Folders of images and masks, and every odd mask that the module describes."""
+"""Folders of images and masks, every odd mask, figures worked out by hand, and the page."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from spit.errors import ImageError
-from spit.evaluation.saliency_data import LAYOUTS, MaskFolders, find_samples, read_mask, read_pair
+from spit.evaluation.masks import (
+    BETA2,
+    FALSE_NEGATIVE,
+    FALSE_POSITIVE,
+    LAYOUTS,
+    PAPER_BETA2,
+    TRUE_POSITIVE,
+    MaskFolders,
+    Scores,
+    Truth,
+    best_threshold,
+    choose,
+    draw_errors,
+    f_measure,
+    find_samples,
+    read_mask,
+    read_pair,
+    score,
+)
 
 FOLDERS = MaskFolders("photos", "truth")
+TRUTH = Truth(np.array([[True, True, False, False]]), np.ones((1, 4), dtype=bool))
+
+
+def f_of(scores: Scores, beta2: float = BETA2) -> np.ndarray:
+    return f_measure(scores.positives, scores.hits, scores.foreground, beta2)
+
 
 
 def write(path: Path, pixels: object, mode: str | None = None) -> Path:
@@ -85,3 +110,57 @@ def test_values_that_mean_nothing(tmp_path: Path) -> None:
     (tmp_path / "m.png").write_bytes(b"no image")
     with pytest.raises(ImageError, match=r"m\.png"):
         read_mask(tmp_path / "m.png", (1, 3))
+
+
+def test_a_hand_worked_image() -> None:
+    """One hit, one miss, one false alarm: IoU 1/3, accuracy 1/2; P = R = F = 1/2 at the mask's threshold."""
+    soft = np.array([[1.0, 0.2, 0.6, 0.0]], dtype=np.float32)
+    scores = score(soft, soft > 0.5, TRUTH)
+    assert (scores.iou, scores.accuracy, scores.foreground) == (1 / 3, 0.5, 2)
+    f = f_of(scores)
+    assert f[127] == pytest.approx(0.5)  # threshold .5: two positives, one hit
+    assert f[0] == pytest.approx(1.3 * 0.5 * 1 / (0.3 * 0.5 + 1))  # all positive: P = 1/2, R = 1
+    assert f[254] == pytest.approx(1.3 * 1 * 0.5 / (0.3 * 1 + 0.5))  # only the first: P = 1, R = 1/2
+    assert f_of(scores, PAPER_BETA2)[254] == pytest.approx((10 / 9) * 0.5 / (1 / 9 + 0.5))
+    assert (scores.positives[0], scores.positives[51], scores.positives[254]) == (4, 2, 1)  # .2 < 51/254
+
+
+def test_perfect_empty_and_inverted() -> None:
+    soft = TRUTH.foreground.astype(np.float32)
+    perfect, inverted = score(soft, soft > 0.5, TRUTH), score(1 - soft, soft < 0.5, TRUTH)
+    assert (perfect.iou, perfect.accuracy, f_of(perfect)[1:].min()) == (1, 1, pytest.approx(1))
+    assert (inverted.iou, inverted.accuracy, f_of(inverted)[1:].max()) == (0, 0, 0)
+    nothing = score(np.zeros((1, 4), np.float32), np.zeros((1, 4), bool), TRUTH)
+    assert (nothing.iou, nothing.accuracy, f_of(nothing)[1]) == (0, 0.5, 0)
+
+
+def test_pixels_that_do_not_count() -> None:
+    truth = Truth(TRUTH.foreground, np.array([[True, False, False, True]]))
+    soft = np.array([[0.9, 0.1, 0.9, 0.1]], dtype=np.float32)
+    scores = score(soft, soft > 0.5, truth)
+    assert (scores.iou, scores.accuracy, scores.foreground) == (1, 1, 1)
+
+
+def test_the_mean_comes_before_the_maximum() -> None:
+    first, second = np.array([0.9, 0.5, 0.0]), np.array([0.0, 0.5, 0.8])
+    assert best_threshold([first, second]) == 1  # each alone has its own, better one
+
+
+def test_f_without_a_hit_is_zero() -> None:
+    assert f_measure(np.array([0, 3]), np.array([0, 0]), 0).tolist() == [0, 0]
+
+
+def test_who_is_on_the_page() -> None:
+    scores = {f"{index}": index / 10 for index in range(10)}
+    chosen = choose(scores, across=2)
+    assert [[name for name, _ in row] for row in chosen] == [["9", "8"], ["5", "4"], ["1", "0"]]
+    assert choose({"b": 0.5, "a": 0.5}) == [[("a", 0.5), ("b", 0.5)]]
+
+
+def test_the_three_colours() -> None:
+    mask = np.array([[True, True, False, False, True]])
+    truth = Truth(np.array([[True, False, True, False, True]]), np.array([[True, True, True, True, False]]))
+    pixels = np.asarray(draw_errors(torch.zeros(3, 1, 5, dtype=torch.uint8), mask, truth))
+    for place, color in enumerate((TRUE_POSITIVE, FALSE_POSITIVE, FALSE_NEGATIVE)):
+        assert pixels[0, place].tolist() == [round(0.7 * value) for value in color]
+    assert pixels[0, 3].tolist() == pixels[0, 4].tolist() == [0, 0, 0]
