@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from spit.evaluation.answers import AnswerCase, SquareCase
+from spit.evaluation.classification import AnswerCase, SquareCase
 from spit.evaluation.runner import Case, Journal, Record, Runner, case_of
 from spit.evaluation.samples import Sample, find_images
 from spit.predictor import Predictor

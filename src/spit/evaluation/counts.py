@@ -82,12 +82,11 @@ ImageNet. With a final merge, or a bound on the count, there are levels after th
     def __init__(self, data: Path, samples: Sequence[Sample], sizes: Sequence[int] = tuple(PAPER),
                  tokenizer: SuperpixelTokenizer = SuperpixelTokenizer(),  # noqa: B008
                  device: torch.device | str = "cpu") -> None:
-        super().__init__(data, samples)
-        self.tokenizer = tokenizer
-        self.cases = [CountCase(tokenizer, size, torch.device(device)) for size in sorted(set(sizes))]
+        super().__init__(data, samples, [CountCase(tokenizer, size, torch.device(device))
+                                         for size in sorted(set(sizes))])
 
     def about(self) -> dict[str, Any]:
-        return {"device": str(self.cases[0].device), "tokenizer": self.tokenizer.config()}
+        return {"device": str(self.cases[0].device), "tokenizer": self.cases[0].tokenizer.config()}
 
     def rows(self, runner: Runner) -> list[Row]:
         rows: list[Row] = []

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spit.attribution import Method, MethodOptions, occlude, rank_pixels
 from spit.attribution.lime import check_lime
-from spit.evaluation.answers import SquareCase
+from spit.evaluation.classification import SquareCase
 from spit.evaluation.intervals import Score, TTest, mean, paired_ttest, scipy_stats
 from spit.evaluation.plots import new_figure, png_of, tidy
 from spit.evaluation.report import Sheet
@@ -170,11 +170,7 @@ class Row:
 
 
 class FaithfulnessProtocol(Protocol):
-    """Every model with every method on every image's central square.
-
-    Args:
-        cases: models, each with a method; :meth:`Methods.cases` makes them.
-    """
+    """Models, each with a method of attribution, on every image's central square; see :meth:`Methods.cases`."""
 
     cases: Sequence[FaithfulnessCase]
 
@@ -187,9 +183,8 @@ tokenized again. "±" is half the normal 95 % interval over the images. Tests ar
 Comp more, Suff less. "random" gives each token a random value. The paper's figures are of its B16 models."""
 
     def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[FaithfulnessCase]) -> None:
-        super().__init__(data, samples)
+        super().__init__(data, samples, cases)
         scipy_stats()  # a missing package is reported before the work
-        self.cases = cases
         for case in cases:
             case.predictor.expect_classes()
 

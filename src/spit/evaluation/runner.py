@@ -51,11 +51,7 @@ class Computing(Batching):
 
 
 class Case(ABC):
-    """One way to answer for a sample.
-
-    Attributes:
-        name: what progress shows.
-    """
+    """One way to answer for a sample; progress shows its name."""
 
     name: str
 
@@ -80,9 +76,8 @@ class ModelCase(Case):
 
     def config(self) -> dict[str, Any]:
         """The weights, the model's config, and where it runs."""
-        model = self.predictor.model
-        return {"model": self.predictor.digest, "config": model.config.to_dict(), "size": self.predictor.size,
-                "device": self.predictor.device.type}
+        one = self.predictor
+        return {"model": one.digest, "config": one.model.config.to_dict(), "size": one.size, "device": one.device.type}
 
     @abstractmethod
     def read(self, sample: Sample) -> Any:
@@ -131,10 +126,10 @@ class Protocol(ABC):
     title: ClassVar[str]
     notes: ClassVar[str]
     plots: ClassVar[bool] = False
-    cases: Sequence[Case] = ()
+    cases: Sequence[Case]
 
-    def __init__(self, data: Path, samples: Sequence[Sample]) -> None:
-        self.data, self.samples = data, samples
+    def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[Any] = ()) -> None:
+        self.data, self.samples, self.cases = data, samples, cases
 
     @property
     def total(self) -> int:

@@ -12,17 +12,7 @@ from torch import Tensor
 
 from spit.drawing import encode_png
 from spit.evaluation.intervals import Score, share
-from spit.evaluation.masks import (
-    BETA2,
-    PAPER_BETA2,
-    THRESHOLDS,
-    Truth,
-    best_threshold,
-    draw_page,
-    f_measure,
-    read_pair,
-    score,
-)
+from spit.evaluation.masks import BETA2, PAPER_BETA2, Truth, best_threshold, draw_page, f_measure, read_pair, score
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
@@ -108,17 +98,7 @@ class Row:
 
 
 class Saliency(Protocol):
-    """Every case over all images.
-
-    F is computed at 255 thresholds for each image, averaged over the images, and then the maximum is taken. IoU and
-    accuracy are those of the mask, the soft map above 0.5, averaged over the images.
-
-    Args:
-        data, samples: see :func:`spit.evaluation.masks.find_samples`.
-        cases: models, each with a cut.
-    """
-
-    cases: Sequence[SaliencyCase]
+    """Every case, a model with a cut, over the samples of :func:`spit.evaluation.masks.find_samples`."""
 
     title = "Unsupervised saliency"
     notes: ClassVar[str] = """\
@@ -126,9 +106,7 @@ TokenCut, no post-processing. Max F: F at 255 thresholds for each image, average
 IoU and accuracy of the mask at 0.5, averaged over the images; 95 % normal intervals over the images. Masks without \
 any foreground are left out. Milliseconds are the median, without reading."""
 
-    def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[SaliencyCase]) -> None:
-        super().__init__(data, samples)
-        self.cases = cases
+    cases: Sequence[SaliencyCase]
 
     def about(self) -> dict[str, Any]:
         return {"device": str(self.cases[0].predictor.device)}
@@ -144,7 +122,6 @@ any foreground are left out. Milliseconds are the median, without reading."""
         return [Sheet(headings, cells, words=4)]
 
     def pictures(self, rows: Sequence[Row]) -> dict[str, bytes]:
-        """A page of the best, median and worst masks for each row."""
         return {f"page_{number}_{Path(row.model).name.split(' ')[0]}_{row.cut['cut_on']}.png": encode_png(
                     draw_page(case.name, case.run, row.scores, self.samples))
                 for number, (case, row) in enumerate(zip(self.cases, rows, strict=True), start=1)}
@@ -158,25 +135,29 @@ def baseline_cases(predictor: Predictor, size: int | None) -> list[SaliencyCase]
 
 
 def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record]) -> Row:
-    counted = [(sample.name, record) for sample, record in zip(samples, records, strict=True) if record["foreground"]]
-    if not counted:
+    values = [record for record in records if record["foreground"]]
+    if not values:
         raise ValueError(f"expected masks with some foreground, got {len(records)} without any")
-    values = [record for _, record in counted]
-    curves: dict[float, list[Any]] = {BETA2: [], PAPER_BETA2: []}
-    for record in values:
-        stored = np.frombuffer(base64.b64decode(record["positives_and_hits"]), "<i4").reshape(2, THRESHOLDS)
-        positives, hits = stored.astype(np.int64)
-        for beta2, measured in curves.items():
-            measured.append(f_measure(positives, hits, record["foreground"], beta2))
-    best = {beta2: best_threshold(measured) for beta2, measured in curves.items()}
-    f = {beta2: share([float(curve[best[beta2]]) for curve in measured]) for beta2, measured in curves.items()}
+    threshold, max_f = _max_f(values, BETA2)
     return Row(
         model=case.predictor.name, tokenizer=case.predictor.model.config.tokenizer,
-        cut={**asdict(case.cut), "size": case.shorter}, images=len(counted), empty=len(records) - len(counted),
-        max_f=f[BETA2], threshold=best[BETA2] / (THRESHOLDS - 1), max_f_paper=f[PAPER_BETA2],
+        cut={**asdict(case.cut), "size": case.shorter}, images=len(values), empty=len(records) - len(values),
+        max_f=max_f, threshold=threshold, max_f_paper=_max_f(values, PAPER_BETA2)[1],
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         tokens=fmean(record["tokens"] for record in values), seconds=median(record["seconds"] for record in values),
-        scores={name: record["iou"] for name, record in counted})
+        scores={sample.name: record["iou"] for sample, record in zip(samples, records, strict=True)
+                if record["foreground"]})
+
+
+def _max_f(records: Sequence[Record], beta2: float) -> tuple[float, Score]:
+    """The best threshold of all images together, and F at it."""
+    curves = []
+    for record in records:
+        stored = np.frombuffer(base64.b64decode(record["positives_and_hits"]), "<i4").astype(np.int64)
+        positives, hits = stored.reshape(2, -1)
+        curves.append(f_measure(positives, hits, record["foreground"], beta2))
+    best = best_threshold(curves)
+    return best / (len(curves[0]) - 1), share([float(curve[best]) for curve in curves])
 
 
 def _words(cut: dict[str, Any]) -> tuple[str, str]:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spit.evaluation.answers import SEEDS
-from spit.evaluation.classification import SquareProtocol, classify
+from spit.evaluation.classification import SEEDS, SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import Runner
