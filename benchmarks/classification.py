@@ -12,7 +12,7 @@ import time
 from provenance import load_models, model_arguments, open_runner, print_provenance
 
 from spit.evaluation.classification import Classification, Head
-from spit.evaluation.labelled import labelled_folder, read_real
+from spit.evaluation.samples import labelled_folder, read_real
 from spit.evaluation.swap import Swap
 from spit.evaluation.threshold import Threshold
 

@@ -14,8 +14,8 @@ from provenance import ROOT, arguments, print_provenance
 
 from spit.data.folders import image_paths
 from spit.evaluation.classification import Classification, Head
-from spit.evaluation.labelled import labelled_folder
 from spit.evaluation.runner import Runner
+from spit.evaluation.samples import labelled_folder
 from spit.predictor import load
 from spit.training.distributed import Team
 from spit.training.recipe import Recipe

@@ -17,8 +17,7 @@ import spit
 from spit.bench import median_ms, photo_batch
 from spit.bench.photos import sample_photos
 from spit.data.folders import image_paths
-from spit.evaluation.plots import new_figure, png_of, tidy
-from spit.evaluation.report import machine
+from spit.evaluation.report import machine, new_figure, png_of, tidy
 from spit.predictor import choose_device
 
 SEED = 0

@@ -11,9 +11,8 @@ from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.errors import ImageError
 from spit.evaluation.classification import AnswerCase, Classification, Head, Result, class_tokens, seeded
-from spit.evaluation.labelled import LabelledFolder, labelled_folder
 from spit.evaluation.runner import Record, Runner
-from spit.evaluation.samples import Sample, find_images, spread
+from spit.evaluation.samples import LabelledFolder, Sample, find_images, labelled_folder, spread
 from spit.predictor import Predictor
 
 Make = Callable[..., Predictor]

@@ -1,7 +1,11 @@
 import json
+import sys
 from dataclasses import dataclass
 
-from spit.evaluation.report import Report, Sheet, machine
+import pytest
+
+from spit.errors import MissingExtra
+from spit.evaluation.report import Report, Sheet, check_matplotlib, machine, new_figure, png_of, tidy
 
 
 @dataclass(frozen=True)
@@ -29,3 +33,16 @@ def test_json() -> None:
     document = json.loads(json.dumps(REPORT.document()))
     assert (document["size"], document["device"], document["images"]) == (224, "cpu", 3)
     assert document["rows"] == [{"top1": 0.5}]
+
+
+def test_a_figure_as_a_file() -> None:
+    pytest.importorskip("matplotlib")
+    figure = new_figure(2, 1, "title")
+    tidy(figure.subplots(), "axes")
+    assert png_of(figure).startswith(b"\x89PNG")
+
+
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match="plots"):
+        check_matplotlib()

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from spit.evaluation.classification import Classification
-from spit.evaluation.labelled import labelled_folder
 from spit.evaluation.runner import Runner
+from spit.evaluation.samples import labelled_folder
 from spit.evaluation.swap import PAPER, TOKENIZERS, Swap
 from spit.predictor import Predictor
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from spit.evaluation.labelled import labelled_folder
 from spit.evaluation.runner import Runner
+from spit.evaluation.samples import labelled_folder
 from spit.evaluation.threshold import PAPER, Threshold, Thresholds
 from spit.predictor import Predictor
 

@@ -9,11 +9,10 @@ from spit.cli.options import Models, Running, TokenizerChoice, command
 from spit.evaluation.classification import Classification, Head
 from spit.evaluation.counts import PAPER, Counts
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
-from spit.evaluation.labelled import labelled_folder
 from spit.evaluation.masks import MaskFolders, find_samples
 from spit.evaluation.runner import Batching, Computing
 from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
-from spit.evaluation.samples import find_images, spread
+from spit.evaluation.samples import find_images, labelled_folder, spread
 from spit.evaluation.superpixels import Comparing, Comparison
 from spit.evaluation.superpixels.data import find_samples as find_segmentations
 from spit.evaluation.swap import Swap
@@ -151,8 +150,3 @@ def faithfulness(data: Data, models: Models, methods: Methods, computing: Comput
 
 for verb in (superpixels, classification, swap, threshold, counts, saliency, faithfulness):
     evaluation.command()(verb)
-
-
-@evaluation.callback()
-def _evaluate() -> None:
-    """Measure quality by published protocols."""  # with a callback, one command keeps its name

@@ -14,8 +14,7 @@ from spit.cli.console import answers, long_bar, print_json, shown
 from spit.cli.options import Output, Running, check_folder
 from spit.cli.outputs import write_files
 from spit.errors import Stopped
-from spit.evaluation.plots import check_matplotlib
-from spit.evaluation.report import Report, Sheet
+from spit.evaluation.report import Report, Sheet, check_matplotlib
 from spit.evaluation.runner import Batching, Protocol, Runner
 from spit.options import Options, option, same
 
@@ -38,11 +37,7 @@ class Evaluating(Options):
 
 def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
             batching: Batching = Batching()) -> int:  # noqa: B008
-    """Run a protocol, then write and print its report.
-
-    Raises:
-        Stopped: by an interrupt.
-    """
+    """Run a protocol, then write and print its report."""
     output = evaluating.output
     if output is not None and protocol.plots:
         check_matplotlib()

@@ -16,10 +16,9 @@ from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.evaluation.heads import fit_linear, knn_scores
 from spit.evaluation.intervals import Score, proportion, scipy_stats
-from spit.evaluation.labelled import LabelledFolder, class_indices, labelled_folder, read_real
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
-from spit.evaluation.samples import Sample
+from spit.evaluation.samples import LabelledFolder, Sample, class_indices, labelled_folder, read_real
 from spit.model import Output
 from spit.options import Options, option
 from spit.predictor import Predictor
@@ -239,7 +238,7 @@ class Classification(SquareProtocol):
     Args:
         test, train: images to test on, and for the knn and linear heads images to learn from.
         head: what names the class.
-        real: the ReaL labels of each image, see :func:`spit.evaluation.labelled.read_real`.
+        real: the ReaL labels of each image, see :func:`spit.evaluation.samples.read_real`.
 
     Raises:
         ValueError: training images for logits, or none for another head.

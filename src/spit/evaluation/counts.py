@@ -25,12 +25,7 @@ PAPER = {  # Table "empirical_spsizes": means over the training images of ImageN
 
 @dataclass(frozen=True)
 class Row:
-    """One level at one size.
-
-    Attributes:
-        regions: mean over the images, with a normal 95 % interval.
-        paper: the paper's mean; None if it has none.
-    """
+    """One level at one size: the mean over the images, and the paper's if it has one."""
 
     size: int
     level: int

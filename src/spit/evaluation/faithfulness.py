@@ -1,6 +1,6 @@
 """Comprehensiveness and sufficiency of attributions (§3.2, Table 2, App. D)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -13,8 +13,7 @@ from spit.attribution import Method, MethodOptions, occlude, rank_pixels
 from spit.attribution.lime import check_lime
 from spit.evaluation.classification import SquareCase
 from spit.evaluation.intervals import Score, TTest, mean, paired_ttest, scipy_stats
-from spit.evaluation.plots import new_figure, png_of, tidy
-from spit.evaluation.report import Sheet
+from spit.evaluation.report import Sheet, new_figure, png_of, tidy
 from spit.evaluation.runner import BATCHES, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.options import option, same
@@ -79,25 +78,20 @@ class FaithfulnessCase(SquareCase):
         maps: Any = prediction.explain(self.method)  # squares of one size: a tensor
         ranks = rank_pixels(maps)
         variants = [(1.0, False), *((share, keep) for keep in (False, True) for share in self.shares)]
-        size = runner.batch or BATCHES[batch.is_cuda]
-        found = torch.cat(list(self._probabilities(batch, ranks, classes, variants, size)))
-        columns = torch.cat([whole, found]).view(-1, len(batch)).T.double()  # (B, 2 + 2 · shares)
+        together = max(1, (runner.batch or BATCHES[batch.is_cuda]) // len(batch))  # variants that fill a batch
+        found = [whole]
+        for start in range(0, len(variants), together):
+            chosen = variants[start : start + together]
+            occluded = torch.cat([occlude(batch, ranks, share, keep) for share, keep in chosen])
+            with torch.no_grad():
+                logits = self.predictor.model(occluded)
+            found.append(logits.float().softmax(1).gather(1, classes.repeat(len(chosen))[:, None])[:, 0])
+        columns = torch.cat(found).view(-1, len(batch)).T.double()  # (B, 2 + 2 · shares)
         rows = [[round(value, 7) for value in row] for row in columns.tolist()]
         middle = 2 + len(self.shares)
         return [{"method": self.method.name, "class": label, "whole": row[0], "blank": row[1],
                  "removed": row[2:middle], "kept": row[middle:]}
                 for label, row in zip(classes.tolist(), rows, strict=True)]
-
-    @torch.no_grad()
-    def _probabilities(self, pixels: Tensor, ranks: Tensor, classes: Tensor, variants: Sequence[tuple[float, bool]],
-                       size: int) -> Iterator[Tensor]:
-        """The probability of its class for every image of every variant, variant by variant."""
-        together = max(1, size // len(pixels))  # a few images fill a batch with several variants
-        for start in range(0, len(variants), together):
-            chosen = variants[start : start + together]
-            occluded = torch.cat([occlude(pixels, ranks, share, keep) for share, keep in chosen])
-            logits = self.predictor.model(occluded)
-            yield logits.float().softmax(1).gather(1, classes.repeat(len(chosen))[:, None])[:, 0]
 
     def records(self, found: list[Record], loaded: list[Tensor]) -> list[Record]:
         return found
@@ -150,8 +144,7 @@ class Row:
     """One method on one model.
 
     Attributes:
-        comprehensiveness, sufficiency: means over the images with 95 % intervals.
-        paper: the paper's two figures for a B16 model on such tokens; None if it has none.
+        paper: comprehensiveness and sufficiency in the paper, of a B16 model on such tokens; None if it has none.
         tests: by "comprehensiveness > lime" and so on, whether this method is better on the same images.
         deletion, insertion: mean probability at each of ``shares``.
     """
@@ -263,14 +256,12 @@ def draw_curves(rows: Sequence[Row], title: str) -> bytes:
     return png_of(figure)
 
 
-def _figures(row: Row | None) -> tuple[str, str]:
+def _figures(row: Row | None) -> list[str]:
     if row is None:
-        return "", ""
-    texts = []
-    for index, score in enumerate((row.comprehensiveness, row.sufficiency)):
-        paper = "" if row.paper is None else f"; paper {row.paper[index]:.3f}"
-        texts.append(f"{score.value:.3f} ± {(score.high - score.low) / 2:.3f}{paper}")
-    return texts[0], texts[1]
+        return ["", ""]
+    paper = ["", ""] if row.paper is None else [f"; paper {value:.3f}" for value in row.paper]
+    return [f"{score.value:.3f} ± {(score.high - score.low) / 2:.3f}{published}"
+            for score, published in zip((row.comprehensiveness, row.sufficiency), paper, strict=True)]
 
 
 def _means(first: Tensor, middle: Tensor, last: Tensor) -> list[float]:

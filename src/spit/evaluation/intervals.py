@@ -13,11 +13,9 @@ Z = NormalDist().inv_cdf(0.975)  # 95 % of a normal distribution lie within ± t
 
 @dataclass(frozen=True)
 class Score:
-    """A figure with its interval.
+    """A mean over images, and over runs if there are several, with its 95 % interval.
 
     Attributes:
-        value: mean over the images, and over the runs if there are several.
-        low, high: the 95 % interval.
         images: how many were counted.
         spread: standard deviation over the runs; None for one run.
     """
@@ -35,13 +33,7 @@ class Score:
 
 @dataclass(frozen=True)
 class TTest:
-    """Whether one figure exceeds another on the same images.
-
-    Attributes:
-        t: mean difference over its standard error.
-        freedom: images less one.
-        p: probability of such a t or a larger one if there is no difference.
-    """
+    """Whether one figure exceeds another on the same images; ``p`` is the chance of such a t without a difference."""
 
     t: float
     freedom: int
@@ -52,13 +44,10 @@ class TTest:
 
 
 def proportion(runs: Sequence[Sequence[float]]) -> Score:
-    """The share of right answers, with Wilson's interval.
+    """The share of right answers, 1 or 0 for each run and image, with Wilson's interval.
 
     Several runs see the same images, so the interval is that of their mean on the images of one run, with the number
     of right answers rounded to a whole one.
-
-    Args:
-        runs: for each run, 1 or 0 for each image.
     """
     shares = [fmean(run) for run in runs]
     images, value = len(runs[0]), fmean(shares)
@@ -89,10 +78,7 @@ def difference(runs: Sequence[Sequence[float]], base: Sequence[Sequence[float]])
 
 
 def paired_ttest(values: Sequence[float], base: Sequence[float]) -> TTest | None:
-    """Test ``values > base``, pair by pair (Table 2's footnote).
-
-    None if there is nothing to test: fewer than two pairs, or differences that are all equal.
-    """
+    """Test ``values > base``, pair by pair (Table 2's footnote); None if there are no two different differences."""
     if len({ours - theirs for ours, theirs in zip(values, base, strict=True)}) < 2:
         return None
     found = scipy_stats().ttest_rel(values, base, alternative="greater")

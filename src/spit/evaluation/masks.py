@@ -187,11 +187,9 @@ def best_threshold(curves: Sequence[NDArray[np.float64]]) -> int:
 
 def draw_page(name: str, segment: Callable[[list[Tensor]], Segmentation], scores: Mapping[str, float],
               samples: Sequence[Sample]) -> Image.Image:
-    """The images of the highest, the median and the lowest IoU, a row each, with what was found in them.
+    """The images of the highest, the median and the lowest IoU, a row each, with what ``segment`` finds in them.
 
     Args:
-        name: of the model and its cut.
-        segment: finds the masks.
         scores: IoU by the sample's name.
     """
     known = {sample.name: sample for sample in samples}

@@ -1,5 +1,6 @@
-"""Report: what an evaluation found, as tables, as JSON and as Markdown."""
+"""Report: what an evaluation found, as tables, as JSON and as Markdown, and the parts that every plot shares."""
 
+import io
 import platform
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,6 +9,7 @@ from typing import Any
 import torch
 
 from spit import __version__
+from spit.evaluation.libraries import library
 from spit.tokens import plural
 
 
@@ -43,10 +45,8 @@ class Report:
     """What an evaluation found.
 
     Attributes:
-        title, notes: of the tables; the notes say how the figures came about.
         data, images: the folder, and how many images of it.
-        settings: told in the head of the tables and in :meth:`document`.
-        about: told in :meth:`document` only.
+        settings: told in the head of the tables and in :meth:`document`; ``about`` in the latter only.
         rows: dataclasses.
         pictures: PNG files by name.
     """
@@ -88,3 +88,30 @@ def machine(device: torch.device | str = "cuda") -> str:
     if torch.device(device).type == "cuda" and torch.cuda.is_available():
         return torch.cuda.get_device_name(device)
     return f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
+
+
+def check_matplotlib() -> Any:
+    """The module ``matplotlib.figure``; raises MissingExtra before the work that would fail after it."""
+    return library("matplotlib.figure", "drawing curves")
+
+
+def new_figure(width: float, height: float, title: str) -> Any:
+    """An empty figure, in inches."""
+    figure = check_matplotlib().Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(title, fontsize=13)
+    return figure
+
+
+def tidy(axes: Any, title: str = "") -> None:
+    """A light grid, no frame above and to the right."""
+    axes.grid(True, which="major", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        axes.set_title(title, fontsize=10.5, loc="left")
+
+
+def png_of(figure: Any) -> bytes:
+    """The figure as a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=130, format="png")
+    return buffer.getvalue()

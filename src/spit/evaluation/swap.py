@@ -23,12 +23,10 @@ PAPER = {  # Table 4, B16: the change of accuracy on ViT, RViT and SPiT tokens, 
 
 @dataclass(frozen=True)
 class Row:
-    """One model on one kind of tokens.
+    """One model on one kind of tokens; ``own`` if it was trained on them.
 
     Attributes:
-        own: whether the model was trained on such tokens.
-        top1: accuracy.
-        change: against its own tokens, image by image; None for its own.
+        change: of the accuracy against its own tokens, image by image; None for its own.
         paper: the change of the paper's B16 model of this kind; None if it has none.
     """
 

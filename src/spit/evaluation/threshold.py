@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from spit.evaluation.classification import SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
-from spit.evaluation.labelled import LabelledFolder
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import Runner
+from spit.evaluation.samples import LabelledFolder
 from spit.options import Options, option
 from spit.predictor import Predictor
 
@@ -32,10 +32,9 @@ class Thresholds(Options):
 
 @dataclass(frozen=True)
 class Row:
-    """One model with neighbours merged below one threshold.
+    """One model with neighbours merged below one threshold, or None for the best of all.
 
     Attributes:
-        threshold: None for the best of all: an image counts as right if it is right at any threshold.
         change: of the accuracy against the first threshold, image by image.
         paper: tokens, images/s and accuracy in the paper.
     """

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from spit.errors import MissingExtra
-from spit.evaluation.plots import new_figure, png_of
-from spit.evaluation.report import Sheet, machine
+from spit.evaluation.report import Sheet, machine, new_figure, png_of
 from spit.training import TrainingError
 from spit.weights import write_whole
 

@@ -5,7 +5,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from skimage.metrics import contingency_table
@@ -156,6 +156,7 @@ def test_three_segments_in_a_region() -> None:
     assert achievable_accuracy(labels, truth) == pytest.approx(0.5)
 
 
+@settings(deadline=None)  # scikit-image imports the table's package at the first call
 @given(PAIRS)
 def test_against_scikit_image_s_contingency_table(maps: tuple[np.ndarray, np.ndarray]) -> None:
     labels, truth = maps

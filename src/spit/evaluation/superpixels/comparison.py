@@ -6,7 +6,7 @@ Counts are compared by the logarithm of their ratio.
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from math import log
 from pathlib import Path
 from statistics import fmean, median
@@ -48,12 +48,7 @@ class Comparing(Options):
 
 @dataclass(frozen=True)
 class MethodCase(Case):
-    """A method with its parameter, in processes.
-
-    Attributes:
-        work: :func:`measure`, or :func:`count` for the number of regions alone.
-        workers: where it runs.
-    """
+    """A method with its parameter, in processes; ``work`` is :func:`measure`, or :func:`count` for regions alone."""
 
     method: Method
     parameter: float
@@ -80,12 +75,6 @@ class Comparison(Protocol):
     coarser or finer, in an order spread over the set, until the mean is at most the wanted count and as near to it as
     possible. The second setting is chosen so that a third of the images suffices if the miss is small. A method whose
     counts jump stays where it is: the row has the count.
-
-    Args:
-        data, samples: see :func:`spit.evaluation.superpixels.data.find_samples`.
-        methods: what is compared.
-        counts: numbers of regions.
-        workers: processes; 0 is this one.
     """
 
     title = "Superpixels compared"
@@ -170,7 +159,6 @@ def calibrate(method: Method, wanted: int, pixels: int, mean_count: Callable[[fl
     method has no count near, the closest below is taken.
 
     Args:
-        wanted: number of regions.
         pixels: of an image, about.
         mean_count: parameter → mean count of 4-connected regions.
         drift: factor on the method's own guess.
@@ -223,10 +211,4 @@ def settle(wanted: int, records: list[Record], order: Sequence[int], others: Ite
 
 def versions() -> dict[str, str | None]:
     """The packages that the figures depend on; None if one is not installed."""
-    found: dict[str, str | None] = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
+    return {package: next((found.version for found in distributions(name=package)), None) for package in PACKAGES}

@@ -29,11 +29,7 @@ TRUTHS = ("groundTruth", "labels")
 
 
 def find_samples(folder: Path) -> list[Sample]:
-    """The images below ``images/`` of a folder, in order, each with its segmentations.
-
-    Raises:
-        ImageError: no such folder, no images, or an image without a segmentation.
-    """
+    """The images below ``images/`` of a folder, in order, each with its segmentations."""
     wanted = " or ".join(f"{name}/" for name in TRUTHS)
     if not folder.is_dir():
         raise ImageError(f"{folder}: expected a folder with images/ and {wanted}, but there is none; check the path")
@@ -53,11 +49,7 @@ def find_samples(folder: Path) -> list[Sample]:
 
 
 def read_sample(sample: Sample) -> tuple[NDArray[np.uint8], list[Labels]]:
-    """The image, ``(H, W, 3)`` uint8, and every segmentation of it, ``(H, W)`` with labels from 0.
-
-    Raises:
-        ImageError: a file is damaged, or a segmentation has another size than its image.
-    """
+    """The image, ``(H, W, 3)`` uint8, and every segmentation of it, ``(H, W)`` with labels from 0."""
     image = np.ascontiguousarray(load_image(sample.image).movedim(0, -1).numpy())
     truths = [truth for path in sample.truths for truth in read_truths(path)]
     for truth in truths:

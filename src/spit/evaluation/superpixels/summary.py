@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spit.evaluation.plots import new_figure, png_of, tidy
+from spit.evaluation.report import new_figure, png_of, tidy
 from spit.evaluation.runner import Record
 from spit.evaluation.superpixels.methods import METHODS, Method
 
@@ -36,10 +36,9 @@ MARKS = "os^vDPX<>"
 
 @dataclass(frozen=True)
 class Row:
-    """One method at one count: means over the images.
+    """One method at one count, ``wanted``: means over the images.
 
     Attributes:
-        wanted: the count that it was calibrated to; ``regions`` is what it reached.
         settings: values of its parameter, each with the number of images.
         labels: different labels, before they were split into connected regions.
         connected: share of images on which every label was 4-connected.
