@@ -1,0 +1,82 @@
+"""The snippets and commands of docs/ run as they are written, and every command named in a page has its flags."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from PIL import Image
+from skimage import data
+from typer.main import get_command
+
+from interop.test_timm import vit
+from spit.cli import main
+from spit.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+TESTED = ("attribution", "segmentation")  # your-own-tokenizer.md and the README have tests of their own
+COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the pages name, small."""
+    monkeypatch.chdir(tmp_path)
+    photo = Image.fromarray(data.chelsea()).resize((96, 64))
+    Path("photos").mkdir()
+    for name in ("cat.jpg", "dog.jpg", "a.jpg", "b.jpg", "c.jpg", "photos/other.png"):
+        photo.rotate(len(name)).save(name)
+    for folder in ("images", "ground_truth_mask"):
+        Path("ECSSD", folder).mkdir(parents=True)
+    photo.save("ECSSD/images/1.jpg")
+    photo.convert("L").point(lambda grey: 255 * (grey > 128)).save("ECSSD/ground_truth_mask/1.png")
+    safetensors.torch.save_file(vit(patch=16, grid=14, classes=9), "deit_tiny_patch16_224.safetensors")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", TESTED)
+def test_snippets(page: str, files: Path) -> None:
+    [snippet] = blocks(page, "python")
+    names: dict[str, Any] = {"images": torch.rand(2, 3, 64, 64), "wide": torch.rand(3, 48, 80),
+                             "tall": torch.rand(3, 80, 48)}
+    exec(compile(snippet, page, "exec"), names)
+
+
+def test_commands_of_the_segmentation_page(files: Path) -> None:
+    [block] = blocks("segmentation", "sh")
+    for line in block.splitlines():
+        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+
+
+def known_flags(words: list[str]) -> set[str] | None:
+    """The flags of the verb that a command line names; None if it names none."""
+    command: Any = get_command(app)
+    for word in words:
+        commands = getattr(command, "commands", None)
+        if commands is None:
+            break
+        if word not in commands:
+            return None
+        command = commands[word]
+    return {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_have_their_flags(page: Path) -> None:
+    for line in COMMAND.findall(page.read_text()):
+        words = re.sub(r"\s#.*", "", line).split()[1:]
+        if words[0] == "--plugin":
+            words = words[2:]
+        flags = known_flags([word for word in words if not word.startswith("-")])
+        assert flags is not None or words[0] in ("VERB",), f"{page.name}: no such command: {line}"
+        for word in words:
+            flag = re.match(r"--?[a-z][a-z-]*", word)
+            assert flag is None or flag[0] in (flags or ()), f"{page.name}: {word} in: {line}"
