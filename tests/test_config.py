@@ -81,3 +81,10 @@ def test_a_config_from_before_the_size_became_two(values, sizes):
     config = ModelConfig.from_dict(values)
     assert (config.train_size, config.eval_size) == sizes
     assert "image_size" not in config.to_dict()
+
+
+def test_options_of_the_same_tokenizer_are_merged() -> None:
+    config = ModelConfig(tokenizer_options={"levels": 3, "compactness": 0.8})
+    assert config.replace(tokenizer_options={"levels": 2}).tokenizer_options == {"levels": 2, "compactness": 0.8}
+    assert config.replace(tokenizer="patch").tokenizer_options == {}
+    assert config.replace(width=96).tokenizer_options == config.tokenizer_options

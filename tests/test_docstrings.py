@@ -6,6 +6,7 @@ import pytest
 
 import spit
 
+pytestmark = pytest.mark.usefixtures("restored_parts")  # examples register parts
 FINDER = doctest.DocTestFinder(recurse=False)
 
 

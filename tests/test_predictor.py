@@ -143,7 +143,7 @@ def test_files_pictures_and_arrays_are_cropped(model: spit.SpitModel, images: li
     expected = [central_square(image, 32, model.config.eval_crop) for image in images]
     pictures = [Image.open(path) for path in files]
     arrays = [np.array(picture) for picture in pictures]
-    for given in (files, [str(path) for path in files], pictures, arrays, [files[0], pictures[1], images[2]]):
+    for given in (files, [str(path) for path in files], pictures, arrays, [files[0], pictures[1], arrays[2]]):
         assert same(found(given).images, expected)
     for one in (files[1], str(files[1]), pictures[1], arrays[1]):
         assert same(found(one).images, expected[1:2])
@@ -184,7 +184,8 @@ def test_resizing() -> None:
     (torch.rand(16, 16), ValueError, r"add a channel"),
     (torch.full((3, 8, 8), 7.0), ValueError, r"in \[0, 1\], got values from 7"),
     (torch.zeros(1, 8, 8), ValueError, "3 channels"),
-    (np.zeros((8, 8, 3)), TypeError, "from_numpy"),
+    (np.zeros((8, 8, 5)), TypeError, "from_numpy"),
+    (np.full((8, 8, 3), 7.0), ValueError, r"in \[0, 1\], got values from 7"),
     (3, TypeError, "got int"),
     ("none.png", ImageError, r"none\.png"),
 ])
@@ -242,7 +243,7 @@ def test_answers_are_those_of_the_functions(model: spit.SpitModel, images: list[
     prediction = Predictor(model)(images)
     assert same(prediction.explain("rollout"), spit.explain(model, images, "rollout"))
     assert same(prediction.segment(cut_on="keys").mask, spit.segment(model, images, cut_on="keys").mask)
-    with pytest.raises(TypeError, match="no_such"):
+    with pytest.raises(ValueError, match="no_such"):
         prediction.segment(no_such=1)
 
 
@@ -405,3 +406,39 @@ def test_a_backbone_without_attention(images: list[Tensor]) -> None:
                 lambda: prediction.segment(layer=0), lambda: prediction.segment(cut_on="keys")):
         with pytest.raises(ValueError, match="'quiet_mixer' does not report its attention"):
             ask()
+
+
+def test_arrays_of_every_kind() -> None:
+    predictor = Predictor(spit.create_model("vit_tiny_16").eval())
+    grey = np.random.default_rng(0).integers(0, 256, (40, 48), dtype=np.uint8)
+    colors = np.repeat(grey[:, :, None], 3, 2)
+    wanted = predictor(torch.from_numpy(colors).movedim(-1, 0)).logits
+    for array in (grey, grey[:, :, None], colors, colors[None], (colors / 255).astype(np.float64)):
+        assert torch.allclose(predictor(array, crop=False).logits, wanted, atol=1e-5), array.shape
+
+
+def test_a_tensor_is_seen_as_it_is_beside_a_file(tmp_path: Path) -> None:
+    predictor = Predictor(spit.create_model("vit_tiny_16").eval(), size=32)
+    tensor = torch.rand(3, 48, 64, generator=torch.Generator().manual_seed(0))
+    Image.new("RGB", (50, 60), "red").save(tmp_path / "red.png")
+    both = predictor([tensor, tmp_path / "red.png"])
+    assert torch.equal(both.logits[0], predictor(tensor).logits[0])
+    assert [tuple(image.shape[1:]) for image in both.images] == [(48, 64), (32, 32)]
+
+
+def test_a_model_is_no_source() -> None:
+    with pytest.raises(TypeError, match=r"spit.Predictor\(model\)"):
+        spit.load(spit.create_model("vit_tiny_16"))  # type: ignore[arg-type]
+
+
+def test_an_unknown_option_of_segment_is_named() -> None:
+    prediction = Predictor(spit.create_model("vit_tiny_16").eval())(torch.rand(3, 32, 32))
+    with pytest.raises(ValueError, match="unknown option of segment 'taus'; the nearest known one is 'tau'"):
+        prediction.segment(taus=3)
+
+
+def test_predictions_of_two_models_do_not_correspond() -> None:
+    torch.manual_seed(0)
+    first, second = (Predictor(spit.create_model("vit_tiny_16").eval(), name)(torch.rand(3, 32, 32)) for name in "ab")
+    with pytest.raises(ValueError, match="predictions of one model, got a and b"):
+        spit.correspond(first, second)

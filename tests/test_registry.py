@@ -168,3 +168,13 @@ def test_other_number_of_classes_gets_a_fresh_head(checkpoint):
 def test_weights_of_another_model(checkpoint, name, options, message):
     with pytest.raises(WeightsError, match=message):
         create_model(name, pretrained=checkpoint, **options)
+
+
+def test_patterns_of_tags_and_several_patterns() -> None:
+    assert "spit_base_16.paper" in list_models("*.paper")
+    assert list_models(["spit_tiny_*", "vit_tiny_*"]) == ["vit_tiny_16", "spit_tiny_16"]
+
+
+def test_a_config_is_no_name() -> None:
+    with pytest.raises(TypeError, match=r"spit.SpitModel\(config\)"):
+        create_model(model_config("spit_tiny_16"))  # type: ignore[arg-type]

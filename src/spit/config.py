@@ -45,7 +45,15 @@ class ModelConfig(TransformerOptions, FeatureOptions):
             raise ValueError(f"expected class_names for {self.num_classes} classes, got {len(self.class_names)}")
 
     def replace(self, **changes: Any) -> Self:
-        """The same config with some options changed. Another number of classes drops the class names."""
+        """The same config with some options changed.
+
+        Another number of classes drops the class names. Options of the present tokenizer are merged; another tokenizer
+        starts from its own defaults.
+        """
+        name = changes.get("tokenizer", self.tokenizer)
+        if name != self.tokenizer or "tokenizer_options" in changes:
+            present = self.tokenizer_options if name == self.tokenizer else {}
+            changes["tokenizer_options"] = {**present, **changes.get("tokenizer_options", {})}
         if changes.get("num_classes", self.num_classes) != self.num_classes:
             changes.setdefault("class_names", ())
         return super().replace(**changes)

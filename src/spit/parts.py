@@ -93,8 +93,7 @@ def check_tokens(tokens: object, offsets: Tensor, width: int, hint: str) -> None
 def _check_tokenizer(cls: type[Any]) -> None:
     from spit.tokenizers.base import Tokenizer  # which needs this module
 
-    undecorated = inspect.get_annotations(cls).keys() - getattr(cls, "__dataclass_fields__", {}).keys()
-    if not issubclass(cls, Tokenizer) or inspect.isabstract(cls) or undecorated:
+    if not issubclass(cls, Tokenizer) or inspect.isabstract(cls) or "__dataclass_params__" not in vars(cls):
         raise TypeError(f"expected a class that derives from spit.Tokenizer, is decorated with @dataclass(frozen=True) "
                         f"and has partition(self, block), which returns the Partition of a (B, C, H, W) tensor; "
                         f"got {cls.__name__}")

@@ -66,6 +66,9 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
         >>> [name for name, probability in prediction.top(2)[0]]
         ['Egyptian cat', 'tabby']
     """
+    if not isinstance(source, str | PathLike):
+        raise TypeError(f"expected a name, a path or a hub id, got {type(source).__name__}; a model goes to "
+                        "spit.Predictor(model)")
     place = choose_device(device)
     path = Path(source)
     name = path.stem if path.is_file() else path.name
@@ -148,23 +151,26 @@ class Predictor:
 
         Args:
             images: a ``(B, C, H, W)`` or ``(C, H, W)`` tensor, uint8 or floats in [0, 1]; a path, a PIL image, or an
-                ``(H, W, 3)`` uint8 array; or a list of these, of any sizes. They are not modified.
+                ``(H, W)``, ``(H, W, 3)`` or ``(B, H, W, 3)`` array, uint8 or floats in [0, 1]; or a list of these, of
+                any sizes. They are not modified.
             crop: True resizes each image and takes its central square, as classifiers are evaluated; False takes the
-                whole image. (default: whole images if all are tensors, else squares)
+                whole image. (default: tensors are seen whole, everything else is cropped)
             size: side of the square (default: the predictor's), or shorter side of whole images (default: their own).
                 Maps of whole images come back at the image's own pixels.
         """
         _check(self.model, size)  # its mode may have changed
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
-        if crop is None:
-            crop = not all(isinstance(item, Tensor) for item in given)
-        whole = [image for item in given for image in _tensors(item)]
-        if crop or size is not None:
-            image_blocks(whole)  # checks values before resizing clamps them
-        if crop:
-            return Prediction(self, [self._square(image, size or self.size) for image in whole])
-        seen = whole if size is None else [resize(image, size) for image in whole]
-        return Prediction(self, seen, [image.shape[1:] for image in whole])
+        seen, sizes = [], []
+        for item in given:
+            whole = _tensors(item)
+            cropped = not isinstance(item, Tensor) if crop is None else crop
+            if cropped or size is not None:
+                image_blocks(whole)  # checks values before resizing clamps them
+            if cropped:
+                whole = [self._square(image, size or self.size) for image in whole]
+            seen += whole if cropped or size is None else [resize(image, size) for image in whole]
+            sizes += [image.shape[1:] for image in whole]
+        return Prediction(self, seen, sizes)
 
     def _square(self, image: Tensor, size: int) -> Tensor:
         if image.shape[0] != 3:
@@ -270,7 +276,7 @@ class Prediction:
         """The salient object of each image; see :func:`spit.segment`. The options are those of its Cut."""
         from spit.segmentation import Cut, segment_prediction  # which import this module
 
-        return segment_prediction(self, Cut(**options))
+        return segment_prediction(self, Cut.from_dict(options, "option of segment"))
 
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Prediction":
         """The same images and weights on other tokens; one more pass."""
@@ -312,8 +318,13 @@ def _tensors(item: Any) -> list[Tensor]:
         return [load_image(item)]
     if isinstance(item, Picture):
         item = np.array(item.convert("RGB"))
-    if isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.ndim == 3 and item.shape[2] == 3:
-        return [torch.tensor(item).movedim(-1, 0)]
+    if isinstance(item, np.ndarray) and item.ndim == 4:
+        return [image for one in item for image in _tensors(one)]
+    if isinstance(item, np.ndarray) and (item.dtype == np.uint8 or np.issubdtype(item.dtype, np.floating)):
+        colors = item[:, :, None] if item.ndim == 2 else item
+        if colors.ndim == 3 and colors.shape[2] in (1, 3):
+            return [torch.tensor(colors, dtype=None if item.dtype == np.uint8 else torch.float32).movedim(-1, 0)
+                    .expand(3, -1, -1)]
     if not isinstance(item, Tensor):
         image_blocks([item])  # raises, with the way to convert it
     return list(item) if item.ndim == 4 else [item]

@@ -6,6 +6,7 @@ without a tag is its default tag: the one with weights, if there is one.
 """
 
 import difflib
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
@@ -38,11 +39,11 @@ SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/na
            "(.safetensors, .pth)")
 
 
-def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
+def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) -> list[str]:
     """The names that :func:`create_model` knows, family by family, small to large.
 
     Args:
-        pattern: a shell pattern, such as ``"spit_*"``.
+        pattern: a shell pattern, such as ``"spit_*"``, or several; with a dot, ``"*.paper"``, of names with tags.
         pretrained: only models whose weights come with spit, as ``architecture.tag``.
 
     Example:
@@ -52,9 +53,11 @@ def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
         >>> spit.list_models("spit_*", pretrained=True)
         ['spit_tiny_16.deit_retrofit']
     """
-    names = [f"{name}.{tag}" for name in ARCHITECTURES for tag in tags(name) if tag != PAPER] if pretrained else [
-        *ARCHITECTURES]
-    return [name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.partition(".")[0], pattern)]
+    patterns = [pattern] if isinstance(pattern, str) else pattern
+    tagged = [f"{name}.{tag}" for name in ARCHITECTURES for tag in tags(name) if not pretrained or tag != PAPER]
+    names = tagged if pretrained or any("." in one for one in patterns) else [*ARCHITECTURES]
+    return [name for name in names
+            if any(fnmatchcase(name, one) or fnmatchcase(name.partition(".")[0], one) for one in patterns)]
 
 
 def tags(architecture: str) -> list[str]:
@@ -122,6 +125,9 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
         >>> model.config == spit.create_model("spit_tiny_16", num_classes=10).config
         True
     """
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of a model, got {type(name).__name__}; a config goes to "
+                        "spit.SpitModel(config)")
     config = model_config(name, gradients)
     asked: dict[str, Any] = dict(overrides)
     if num_classes is not None:

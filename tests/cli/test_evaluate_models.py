@@ -74,7 +74,7 @@ def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
     (tmp_path / "out/images.jsonl").write_text(lines[:-5])
     again = spit(*arguments)
     assert first.err == ""
-    assert "5 of 6 answers are an earlier run's\n" in again.err
+    assert "5 of 6 answers are taken from an earlier run\n" in again.err
     assert again.json["rows"][0]["top1"] == row["top1"]
     assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 6
 
@@ -171,7 +171,7 @@ def test_a_first_run_with_equal_images_has_no_earlier_answers(spit: Run, data: P
     first = spit(*arguments)
     assert (first.json["rows"][0]["images"], first.err) == (7, "")
     (data / "class1" / "copy.png").rename(data / "class1" / "other.png")
-    assert spit(*arguments).err == "7 of 7 answers are an earlier run's\n"
+    assert spit(*arguments).err == "7 of 7 answers are taken from an earlier run\n"
 
 
 def test_a_journal_of_an_older_version(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
@@ -180,6 +180,6 @@ def test_a_journal_of_an_older_version(spit: Run, data: Path, model: Path, tmp_p
     arguments = ("evaluate", "swap", "--data", data, "--model", model, "--size", 32, "--limit", 1, "-o",
                  tmp_path / "out")
     journal.write_text('{"case": "0", "image": "class0/0.png", "top": [1], "tokens": 3, "seconds": 1}\n')
-    assert (spit(*arguments).code, spit(*arguments).err) == (0, "7 of 7 answers are an earlier run's\n")
+    assert (spit(*arguments).code, spit(*arguments).err) == (0, "7 of 7 answers are taken from an earlier run\n")
     journal.write_text("[1]\n")
     assert "choose another --output or remove it" in spit(*arguments).error

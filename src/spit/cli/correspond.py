@@ -34,7 +34,7 @@ def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: 
     those takes the colours of the most similar parts of the source, and is black if these are its background. The
     captions say how much is coloured.
     """
-    paths = [item.path for item in find_inputs(images, output.output)]
+    paths = [item.path for item in find_inputs(images)]
     if not 2 <= len(paths) <= MOST:
         raise ValueError(f"expected 2 to {MOST} different images, got {len(paths)}")
     pixels = [reading.load(path) for path in paths]

@@ -52,7 +52,7 @@ def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
     except KeyboardInterrupt:
         raise Stopped("stopped; with --output the same command resumes what was measured") from None
     if runner.resumed:
-        console.print(f"{runner.resumed:,} of {runner.done:,} answers are an earlier run's", highlight=False)
+        console.print(f"{runner.resumed:,} of {runner.done:,} answers are taken from an earlier run", highlight=False)
     if output is not None:
         write_files({output / "results.json": (json.dumps(report.document(), indent=2) + "\n").encode(),
                      output / "results.md": report.markdown().encode(),

@@ -82,7 +82,7 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
         >>> spit.correspond(predictor(torch.rand(3, 64, 64)), predictor(torch.rand(2, 3, 48, 64)))
         Correspondence(source 64 × 64, 2 targets)
     """
-    cut = Cut(**options)
+    cut = Cut.from_dict(options, "option of correspond")
     if isinstance(source, Prediction):
         if not isinstance(others, Prediction) or targets is not None or size is not None:
             raise TypeError("expected correspond(prediction, others) with a prediction of the targets and no images or "
@@ -97,6 +97,9 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
         raise ValueError(f"expected one source image, got {len(first)}; call once for each source")
     if not temperature > 0:
         raise ValueError(f"expected a temperature above 0, got {temperature}")
+    if first.predictor.model is not rest.predictor.model and first.predictor.digest != rest.predictor.digest:
+        raise ValueError(f"expected predictions of one model, got {first.predictor.name} and {rest.predictor.name}, "
+                         "whose tokens cannot be compared")
     [scene] = scenes(first, cut)
     found = [transfer(scene, target, temperature) for target in scenes(rest, cut)]
     return Correspondence(scene.paint(scene.colors), stack(found))

@@ -110,7 +110,7 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
         >>> spit.segment(model, torch.rand(1, 3, 64, 48)).mask.shape
         torch.Size([1, 64, 48])
     """
-    cut = Cut(**options)
+    cut = Cut.from_dict(options, "option of segment")
     return segment_prediction(Predictor.of(model)(images, crop=False, size=size), cut)
 
 
