@@ -90,9 +90,9 @@ def test_scales_are_averaged(model: SpitModel, scene: Scene) -> None:
     assert torch.allclose(both.saliency, mean.sigmoid(), atol=1e-6)
     assert torch.equal(both.values, own.values)
     assert not torch.equal(both.saliency, own.saliency)
-    with pytest.raises(ValueError, match="at most 2 scales, the levels of the model's superpixel tokens, got 3"):
+    with pytest.raises(ValueError, match="at most 2 scales of the model's superpixel tokens, got 3"):
         spit.segment(model, image, scales=3)
-    with pytest.raises(ValueError, match="at most 1 scales, the levels of the model's patch tokens, got 2"):
+    with pytest.raises(ValueError, match="at most 1 scale of the model's patch tokens, got 2"):
         spit.segment(model.with_tokenizer("patch", size=8).eval(), image, scales=2)
     with pytest.raises(ValueError, match="tokens of one scale"):
         scenes(Predictor(model)(image), Cut(scales=2))

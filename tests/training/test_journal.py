@@ -45,7 +45,7 @@ def test_a_report(tmp_path: Path) -> None:
                               "optimization": {"epochs": 15, "batch": 8, "precision": "fp32"}}
     write_report(tmp_path, recipe, {"name": "spit_tiny_16", "steps": 30, "photos": 16})
     text = (tmp_path / "report.md").read_text()
-    assert "spit_tiny_16: 15 epochs of 16 photos" in text
+    assert "spit_tiny_16: epochs 15, photos 16" in text
     assert "Training loss 2.0000 at first, 0.0667 at the end; 160 images/s" in text
     assert "| 30 | 15 | 0.3 | 1 | 20 |" in text
     pytest.importorskip("matplotlib")

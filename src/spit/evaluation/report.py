@@ -87,7 +87,7 @@ def machine(device: torch.device | str = "cuda") -> str:
     """The GPU, or the processor with its threads if there is none or the device is a CPU."""
     if torch.device(device).type == "cuda" and torch.cuda.is_available():
         return torch.cuda.get_device_name(device)
-    return f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
+    return f"{platform.processor() or platform.machine()}, {plural(torch.get_num_threads(), 'thread')}"
 
 
 def check_matplotlib() -> Any:

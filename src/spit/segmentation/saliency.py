@@ -15,6 +15,7 @@ from spit.partition import Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, stack
 from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.tokenizers import SuperpixelTokenizer
+from spit.tokens import plural
 
 
 @documented
@@ -133,7 +134,7 @@ def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
     levels = tokenizer.levels if isinstance(tokenizer, SuperpixelTokenizer) else 1
     if count >= levels:
         name = prediction.predictor.model.config.tokenizer
-        raise ValueError(f"expected at most {levels} scales, the levels of the model's {name} tokens, got {count + 1}")
+        raise ValueError(f"expected at most {plural(levels, 'scale')} of the model's {name} tokens, got {count + 1}")
     return [prediction.with_tokenizer("superpixel", levels=levels - by) for by in range(1, count + 1)]
 
 

@@ -98,7 +98,7 @@ def write_report(folder: Path, recipe: Mapping[str, Any], result: Mapping[str, A
     lines = read_metrics(folder)
     train, validation = ([line for line in lines if line.get("kind") == kind] for kind in ("train", "validation"))
     optimization = recipe["optimization"]
-    text = [f"# {result['name']}: {optimization['epochs']:g} epochs of {result['photos']:,} photos", "",
+    text = [f"# {result['name']}: epochs {optimization['epochs']:g}, photos {result['photos']:,}", "",
             f"{result['steps']:,} steps of {optimization['batch']} photos at {recipe['data']['size']}², seed "
             f"{recipe['run']['seed']}, {optimization['precision']}; torch {torch.__version__} on {machine()}.", ""]
     if train:
