@@ -52,11 +52,14 @@ class ModelConfig(TransformerOptions, FeatureOptions):
         """
         name = changes.get("tokenizer", self.tokenizer)
         if name != self.tokenizer or "tokenizer_options" in changes:
-            present = self.tokenizer_options if name == self.tokenizer else {}
-            changes["tokenizer_options"] = {**present, **changes.get("tokenizer_options", {})}
+            changes["tokenizer_options"] = self.options_for(name, changes.get("tokenizer_options", {}))
         if changes.get("num_classes", self.num_classes) != self.num_classes:
             changes.setdefault("class_names", ())
         return super().replace(**changes)
+
+    def options_for(self, tokenizer: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone."""
+        return {**(self.tokenizer_options if tokenizer == self.tokenizer else {}), **changes}
 
     def to_dict(self) -> dict[str, Any]:
         """The options as JSON has them, without those that are not known."""

@@ -198,8 +198,7 @@ class SpitModel(Conventions):
             tensor([16])
         """
         if isinstance(tokenizer, str):
-            present = self.config.tokenizer_options if tokenizer == self.config.tokenizer else {}
-            tokenizer = create_tokenizer(tokenizer, **{**present, **options})
+            tokenizer = create_tokenizer(tokenizer, **self.config.options_for(tokenizer, options))
         elif not callable(tokenizer):
             raise TypeError(f"expected the name of a tokenizer or a callable from images to a Partition, "
                             f"got {tokenizer!r}")

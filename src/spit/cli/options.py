@@ -129,7 +129,7 @@ class TokenizerChoice(Options):
         asked = self.given
         own = "superpixel" if config is None else config.tokenizer
         name = asked.pop("tokenizer", own)
-        options = dict(config.tokenizer_options) if config is not None and name == own else {}
+        options = {} if config is None else config.options_for(name, {})
         for flag, value in asked.items() if name in TOKENIZERS else ():
             owners = _tokenizer_flags()[flag]
             if name not in owners:

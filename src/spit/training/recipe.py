@@ -30,8 +30,8 @@ class ModelRecipe(Options):
     def apply_to(self, config: ModelConfig) -> ModelConfig:
         """A config with :attr:`options`. Options of its own tokenizer are merged, those of another one replaced."""
         asked = dict(self.options)
-        present = config.tokenizer_options if asked.get("tokenizer", config.tokenizer) == config.tokenizer else {}
-        asked["tokenizer_options"] = {**present, **asked.get("tokenizer_options", {})}
+        asked["tokenizer_options"] = config.options_for(asked.get("tokenizer", config.tokenizer),
+                                                        asked.get("tokenizer_options", {}))
         return ModelConfig.from_dict({**config.to_dict(), **asked})
 
 
