@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from spit.contrast import CONTRAST_MEAN, CONTRAST_SHAPE, contrast, kumaraswamy
+from spit.contrast import CONTRAST_MEAN, CONTRAST_SHAPE, arcsinh, contrast, kumaraswamy
 
 CHANNELS = list(zip(CONTRAST_MEAN, CONTRAST_SHAPE, strict=True))
 
@@ -88,3 +88,10 @@ def test_other_channel_counts_take_the_mean_constants(channels: int) -> None:
     images = torch.rand(1, channels, 4, 4, generator=torch.Generator().manual_seed(0))
     mean, shape = sum(CONTRAST_MEAN) / 3, sum(CONTRAST_SHAPE) / 3
     torch.testing.assert_close(contrast(images), 2 * kumaraswamy(images, mean, shape) - 1)
+
+
+def test_arcsinh_keeps_the_ends_and_spreads_small_values() -> None:
+    x = torch.tensor([-1.0, 0.0, 0.01, 1.0])
+    expected = torch.tensor([-1.0, 0.0, math.asinh(0.278) / math.asinh(27.8), 1.0])
+    torch.testing.assert_close(arcsinh(x, 27.8), expected)
+    assert arcsinh(x, 0) is x

@@ -1,4 +1,4 @@
-"""Kumaraswamy contrast (App. B): the curve that both superpixels and colour features are made with."""
+"""Contrast: the Kumaraswamy curve of App. B for colours, and the arcsinh curve of the release for gradients."""
 
 import math
 
@@ -56,3 +56,8 @@ def per_channel(constants: tuple[float, float, float], channels: int) -> Tensor:
     """Constants for R, G, B as ``(C, 1, 1)`` float64; for any other number of channels, their mean."""
     values = constants if channels == 3 else (sum(constants) / 3,) * channels
     return torch.tensor(values, dtype=torch.float64)[:, None, None]
+
+
+def arcsinh(x: Tensor, factor: float) -> Tensor:
+    """The contrast asinh(λx) / asinh(λ), which keeps −1, 0 and 1 and spreads small values; x itself for λ = 0."""
+    return x if factor == 0 else torch.asinh(factor * x) / math.asinh(factor)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
+from spit.contrast import arcsinh
 from spit.features.color import FILLS, NORMALIZATIONS, color_features, squares
 from spit.images import Images, image_blocks, to_float
 from spit.options import Options, documented, option
@@ -29,6 +30,9 @@ class FeatureOptions(Options):
     gradient_bins: int = option(16, "Side K of the gradient histogram", least=1)
     gradient_sigma: float = option(0.025, "Bandwidth of the gradient histogram; 0 is the empirical histogram", least=0,
                                    below=math.inf)
+    gradient_contrast: float = option(
+        0.0, "Factor λ of the contrast asinh(λx) / asinh(λ) of gradients (the release: 27.8); 0 leaves them as they "
+             "are", least=0, below=math.inf)
     normalization: str = option(
         "contrast", "Colours: contrast (App. B, in [-1, 1]), imagenet (mean and std, for timm's weights) or none",
         choices=NORMALIZATIONS)
@@ -89,7 +93,7 @@ class FeatureExtractor(FeatureOptions):
                 kernels.position_histogram(labels, offsets, self.position_bins, self.position_sigma, boxes),
             ]
             if self.gradients:
-                gradients = kernels.scharr(block.detach())
+                gradients = arcsinh(kernels.scharr(block.detach()), self.gradient_contrast)
                 parts.append(kernels.gradient_histogram(gradients, labels, offsets, self.gradient_bins,
                                                         self.gradient_sigma, boxes))
             features.append(torch.cat(parts, dim=1))
