@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import typer
 
-from spit.cli.measuring import Data, Evaluating, measure
+from spit.cli.measuring import Data, Evaluating, Protocols, measure
 from spit.cli.options import Models, Running, TokenizerChoice, command
 from spit.evaluation.classification import Classification, Head
 from spit.evaluation.counts import PAPER, Counts
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
 from spit.evaluation.masks import MaskFolders, find_samples
 from spit.evaluation.runner import Batching, Computing
-from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
+from spit.evaluation.saliency import AS_PAPER, Saliency, SaliencyCase, baseline_cases
 from spit.evaluation.samples import find_images, labelled_folder, spread
 from spit.evaluation.superpixels import Comparing, Comparison
 from spit.evaluation.superpixels.data import find_samples as find_segmentations
@@ -119,14 +119,20 @@ def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, batching: B
 
 
 @command
-def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, baseline: Baseline, folders: MaskFolders,
-             batching: Batching, evaluating: Evaluating, running: Running) -> int:
-    """Max F, IoU and accuracy of TokenCut on the models' tokens, without any training on masks.
+def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, protocols: Protocols, baseline: Baseline,
+             folders: MaskFolders, batching: Batching, evaluating: Evaluating, running: Running) -> int:
+    """Max F, IoU and accuracy of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 
     --data is ECSSD (images/ and ground_truth_mask/), DUTS, DUT-OMRON, Oxford Pets, or images/ and masks/ of the same
-    names. --output gets results.json, results.md, a page of pictures for each row, and images.jsonl, from which a
+    names. --as-paper cuts as App. E does: final tokens, τ = 1/3, and the foreground is the side whose class token is
+    nearer to the whole image's. The paper does not say at which size images are cut; here they keep their own, or
+    --size. --output gets results.json, results.md, a page of pictures for each row, and images.jsonl, from which a
     stopped run resumes.
     """
+    if protocols.as_paper and cut != Cut():
+        raise ValueError("--as-paper sets the options of the cut; leave out --tau, --cut-on, --layer, --foreground and "
+                         "--scales")
+    cut = AS_PAPER if protocols.as_paper else cut
     samples = spread(find_samples(data, folders), evaluating.limit)
     cases = [SaliencyCase(one, cut, models.size) for one in models.load(running.device, tokenizer)]
     if baseline.baseline is not None:

@@ -35,6 +35,13 @@ class Evaluating(Options):
         check_folder(self.output)
 
 
+@dataclass(frozen=True)
+class Protocols(Options):
+    """Whose protocol a table follows."""
+
+    as_paper: bool = option(False, "Use the paper's protocol for this table")
+
+
 def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
             batching: Batching = Batching()) -> int:  # noqa: B008
     """Run a protocol, then write and print its report."""
