@@ -19,7 +19,7 @@ def round_trip(config):
     layer_scale=st.none() | st.floats(1e-6, 1), token_budget=st.none() | st.integers(1, 999),
     drop_path=st.floats(0, 0.9), num_classes=st.integers(0, 9),
     train_size=st.none() | st.integers(1, 999), eval_size=st.none() | st.integers(1, 999),
-    eval_crop=st.floats(0.1, 1),
+    eval_crop=st.none() | st.floats(0.1, 1), drop_path_uniform=st.booleans(),
 ))
 def test_json_round_trip(config):
     assert round_trip(config) == config

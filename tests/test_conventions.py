@@ -96,6 +96,9 @@ def test_preprocessing(model):
     assert (described["mean"], described["std"], described["interpolation"]) == ((0,) * 3, (1,) * 3, "bicubic")
     assert isinstance(model.get_submodule(described["classifier"]), torch.nn.Linear)
     assert SpitModel(CONFIG.replace(eval_size=None)).pretrained_cfg["input_size"] == (3, 224, 224)
+    assert described["crop_mode"] == "center"
+    whole = SpitModel(CONFIG.replace(eval_crop=None)).pretrained_cfg
+    assert (whole["crop_pct"], whole["crop_mode"]) == (1.0, "squash")  # timm's words for a whole image
 
 
 def test_forward_is_features_and_head(model):

@@ -36,8 +36,9 @@ class ModelConfig(TransformerOptions, FeatureOptions):
     class_names: tuple[str, ...] = option((), "Names of the classes, if known")
     train_size: int | None = option(None, "Side of the squares that the model was trained on, if known", least=1)
     eval_size: int | None = option(None, "Side of the square that the model is asked at, if known", least=1)
-    eval_crop: float = option(0.875, "Share of the resized short side that the square takes at evaluation", above=0,
-                              most=1)
+    eval_crop: float | None = option(
+        0.875, "Share of the resized short side that the square takes at evaluation; none rescales the whole image to "
+               "the square", above=0, most=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -63,7 +63,8 @@ class Conventions(nn.Module):
         """Preprocessing in timm's words, for ``timm.data.resolve_model_data_config(model)``; φ normalises by itself."""
         size = self.config.eval_size or self.config.train_size or SIZE
         return {"input_size": (self.config.channels, size, size), "fixed_input_size": False,
-                "crop_pct": self.config.eval_crop, "interpolation": "bicubic",
+                "crop_pct": self.config.eval_crop or 1.0,
+                "crop_mode": "center" if self.config.eval_crop else "squash", "interpolation": "bicubic",
                 "mean": (0.0,) * self.config.channels, "std": (1.0,) * self.config.channels,
                 "num_classes": self.num_classes, "classifier": "head.linear"}
 

@@ -22,6 +22,16 @@ def test_rate_of_stochastic_depth_grows_linearly():
     assert transformer(8, depth=1, heads=2, drop_path=0.2).blocks[0].drop_path == 0
 
 
+def test_uniform_stochastic_depth_is_the_same_in_every_block():
+    backbone = transformer(8, depth=5, heads=2, drop_path=0.2, drop_path_uniform=True)
+    assert [block.drop_path for block in backbone.blocks] == [0.2] * 5
+    backbone, tokens = transformer(8, depth=1, heads=2, drop_path=0.5, drop_path_uniform=True).train(), batch(3, 3)
+    with torch.no_grad():
+        for parameter in backbone.parameters():  # larger than at the start, so that a dropped branch shows
+            parameter += torch.randn_like(parameter)
+        assert len({backbone(tokens).values.sum().item() for _ in range(20)}) > 1  # the first block drops images too
+
+
 def test_heads_must_divide_the_width():
     with pytest.raises(ValueError, match="width=8 and heads=3"):
         TransformerOptions(width=8, heads=3)

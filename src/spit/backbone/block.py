@@ -13,8 +13,8 @@ from spit.backbone.spans import Spans
 class Block(nn.Module):
     """``x ← x + s₁ ⊙ attention(norm(x))``, then ``x ← x + s₂ ⊙ mlp(norm(x))``.
 
-    The pre-norm block of ViT with LayerScale (App. C starts it at 1e-5) and stochastic depth. LayerNorm has ε = 1e-6
-    and the MLP the exact GELU, as in ViT and DeiT.
+    The pre-norm block of ViT with LayerScale and stochastic depth (App. C). LayerNorm has ε = 1e-6 and the MLP the
+    exact GELU, as in ViT and DeiT.
 
     Args:
         drop_path: probability that an image skips a branch in training. The other arguments are those of
@@ -43,6 +43,7 @@ class Block(nn.Module):
     def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
         """This block's attention maps for these values, one ``(heads, N, N)`` an image."""
         return self.attention.maps(self.norm1(values), spans)
+
 
 class LayerScale(nn.Module):
     """A learned factor for each of the D columns."""

@@ -25,8 +25,10 @@ class TransformerOptions(Options):
     mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0)
     qkv_bias: bool = option(False, "Whether queries, keys and values have a bias: DeiT's do, SPiT's do not")
     layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales")
-    drop_path: float = option(0.0, "Stochastic depth of the last block; it grows linearly from 0 in the first", least=0,
-                              below=1)
+    drop_path: float = option(
+        0.0, "Stochastic depth of the last block; it grows linearly from 0 in the first, as timm's drop_path_rate",
+        least=0, below=1)
+    drop_path_uniform: bool = option(False, "Use drop_path in every block, as the authors' release does")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,7 +52,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(
             Block(options.width, options.heads, options.mlp_ratio, options.qkv_bias, options.layer_scale,
-                  options.drop_path * index / max(options.depth - 1, 1))
+                  options.drop_path * (1 if options.drop_path_uniform else index / max(options.depth - 1, 1)))
             for index in range(options.depth)
         )
         self.norm = nn.LayerNorm(options.width, eps=1e-6)
