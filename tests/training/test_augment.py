@@ -177,7 +177,7 @@ def test_colors_of_the_images_that_drew_them() -> None:
 
 def numbered(count: int, size: int) -> Tensor:
     """Images of one value, their number."""
-    return torch.arange(count, dtype=torch.uint8).view(-1, 1, 1, 1).repeat(1, 1, size, size)
+    return torch.arange(count).to(torch.uint8).view(-1, 1, 1, 1).repeat(1, 1, size, size)
 
 
 @pytest.mark.parametrize("size", [32, 96])
@@ -221,10 +221,30 @@ def test_boxes() -> None:
     assert some.any(1).float().mean() == pytest.approx(0.25, abs=0.03)
 
 
-@pytest.mark.parametrize("changes", [{"cutmix": 0.0}, {"cutmix_share": 0.0}])
-def test_no_cutmix(changes: dict[str, float]) -> None:
+def test_cutmix_of_one_policy() -> None:
+    """The paper's words: RandAugment, or 3-Augment "including CutMix"."""
+    every, some = (drawn(AugmentConfig(cutmix_policies=kinds), 400) for kinds in (("rand", "three"), ("three",)))
+    three = some.three >= 0
+    assert torch.equal(some.box[three], every.box[three])
+    assert not some.box[~three].any()
+    assert every.box[~three].any()
+    assert equal(replace(some, box=every.box), every)  # nothing else is drawn in another way
+    mixed, targets = some.mix(numbered(400, 32)), some.targets(torch.arange(400), 400)  # an image alone may be mixed
+    assert (mixed[~three].flatten(1).float() == torch.arange(400)[~three, None] % 256).all()
+    assert torch.equal(targets[~three], torch.eye(400)[~three])
+    shares = (mixed == numbered(400, 32)).float().mean((1, 2, 3))
+    assert torch.allclose(targets.diag(), shares, atol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{"cutmix": 0.0}, {"cutmix_share": 0.0}, {"cutmix_policies": ()}])
+def test_no_cutmix(changes: dict[str, Any]) -> None:
     images = numbered(4, 32)
     assert drawn(AugmentConfig(**changes), 4).mix(images) is images
+
+
+def test_medium_is_the_default() -> None:
+    assert (AugmentConfig().layers, AugmentConfig().magnitude) == (2, 15)
+    assert set(drawn(AugmentConfig(), 100).strength.flatten().tolist()) == {-0.5, 0.5}  # 15 of 30
 
 
 @pytest.mark.parametrize(("changes", "words"), [

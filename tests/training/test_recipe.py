@@ -122,6 +122,10 @@ def test_differences(recipe: Callable[..., Recipe]) -> None:
     assert differences(one, recipe("data.workers=3", "run.log=7", "data.train=elsewhere").to_dict()) == []
     assert differences(one, recipe("optimization.lr=1.0", "model.options.depth=3").to_dict()) == [
         "model.options.depth was 2, is 3", "optimization.lr was 0.01, is 1.0"]
+    older = recipe().to_dict()
+    del older["data"]["whole"]  # an option that was added since
+    assert differences(older, one) == []
+    assert differences(older, recipe("data.whole=true").to_dict()) == ["data.whole was False, is True"]
     assert set(FREE) <= _flat(Recipe().to_dict()).keys()
     assert {item.name for item in fields(Recipe)} == one.keys()
 

@@ -159,12 +159,15 @@ class Centres(Dataset[Item]):
 
     A photo that cannot be read is black with label −1, and not replaced by another.
 
+    Args:
+        crop: share of the resized short side; None rescales whole photos.
+
     Shape:
         image ``(3, side, side)`` uint8.
     """
 
-    def __init__(self, photos: Photos) -> None:
-        self.photos = photos
+    def __init__(self, photos: Photos, crop: float | None = 0.875) -> None:
+        self.photos, self.crop = photos, crop
 
     def __getitem__(self, index: int) -> Item:
         try:
@@ -172,7 +175,7 @@ class Centres(Dataset[Item]):
         except ImageError as error:
             self.photos.refuse(index, error)
             return self.photos.black, 1.0, -1
-        return central_square(image, self.photos.side), 1.0, int(self.photos.labels[index])
+        return central_square(image, self.photos.side, self.crop), 1.0, int(self.photos.labels[index])
 
 
 def squash(source: bytes | Path, side: int, name: str | None = None) -> tuple[Tensor, float]:

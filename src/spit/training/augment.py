@@ -19,9 +19,10 @@ from torch.nn import functional as F
 from spit.options import Options, documented, option
 from spit.training.color import COLOR, THREE, change_colors, jitter_colors
 
+POLICIES = ("none", "rand", "three")
 GEOMETRY = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 OPERATIONS = (*GEOMETRY, *COLOR)
-GREATEST = 30  # RandAugment's scale of magnitudes
+GREATEST = 30  # the scale of RandAugment's magnitudes, as in torchvision
 TRIES = 10  # candidates for a crop, as in torchvision
 CUTS = 32  # CutMix boxes lie on a grid of this many cells a side
 
@@ -37,13 +38,15 @@ class AugmentConfig(Options):
     flip: float = option(0.5, "Probability of a horizontal flip", least=0, most=1)
     policies: tuple[str, ...] = option(
         ("rand", "three"), "Policies, one of which each image draws: rand (RandAugment), three (3-Augment of DeiT III) "
-                           "or none", choices=("none", "rand", "three"))
+                           "or none", choices=POLICIES)
     layers: int = option(2, "Operations of RandAugment for an image", least=0)
-    magnitude: float = option(10.0, "Strength of RandAugment; 10 is medium, 20 strong", least=0, most=GREATEST)
+    magnitude: float = option(15.0, "Strength of RandAugment; 10 is light, 15 medium, 20 strong", least=0,
+                              most=GREATEST)
     jitter: float = option(0.3, "Strength of 3-Augment's changes of brightness, contrast and saturation", least=0,
                            most=1)
     cutmix: float = option(1.0, "α of CutMix; 0 mixes nothing", least=0)
     cutmix_share: float = option(1.0, "Share of the pairs of images that are mixed", least=0, most=1)
+    cutmix_policies: tuple[str, ...] = option(POLICIES, "Policies whose images are mixed", choices=POLICIES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,7 +121,8 @@ def draw(config: AugmentConfig, count: int, generator: torch.Generator) -> Draw:
         return low + (high - low) * torch.rand(count, *shape, generator=generator)
 
     policy = torch.randint(len(config.policies), (count,), generator=generator)
-    rand, three = (torch.tensor([name == kind for name in config.policies])[policy] for kind in ("rand", "three"))
+    rand, three, mixed = (torch.tensor([name in kinds for name in config.policies])[policy]
+                          for kinds in (("rand",), ("three",), config.cutmix_policies))
     operation = torch.randint(len(OPERATIONS), (count, config.layers), generator=generator)
     sign = 2 * torch.randint(2, (count, config.layers), generator=generator) - 1
     chosen = torch.randint(len(THREE), (count,), generator=generator)
@@ -133,7 +137,7 @@ def draw(config: AugmentConfig, count: int, generator: torch.Generator) -> Draw:
         strength=sign * config.magnitude / GREATEST,
         three=torch.where(three, chosen, -1),
         jitter=torch.where(three[:, None], jitter, 1),
-        box=_boxes(config, count, generator),
+        box=_boxes(config, count, generator) * mixed[:, None],
     )
 
 

@@ -65,11 +65,12 @@ class Batches:
         workers: decoding processes.
         resident: decode all photos once, into the memory of the device.
         kept: with resident, a folder that keeps the decoded photos for the next run.
+        whole: take whole photos as squares instead of crops.
     """
 
     def __init__(self, photos: Photos, batch: int, seed: int, device: torch.device | str = "cpu", workers: int = 0,
-                 resident: bool = False, kept: Path | None = None) -> None:
-        self.photos, self.batch, self.seed, self.workers = photos, batch, seed, workers
+                 resident: bool = False, kept: Path | None = None, whole: bool = False) -> None:
+        self.photos, self.batch, self.seed, self.workers, self.whole = photos, batch, seed, workers, whole
         self.device = torch.device(device)
         self.resident = kept_on_device(photos, device, workers, kept) if resident else None
 
@@ -90,6 +91,8 @@ class Batches:
 
     def loads(self, augment: AugmentConfig, first: int, last: int, rows: slice) -> Generator[Batch, None, None]:
         """Rows ``rows`` of steps ``first`` to ``last − 1``, prepared a few steps ahead; nothing waits for a GPU."""
+        if self.whole:
+            augment = replace(augment, scale=(1.0, 1.0), ratio=(1.0, 1.0))
         # Worker processes start here, in the caller's thread: no other thread holds a lock that they would inherit.
         lists = (self.indices(step)[rows].tolist() for step in range(first, last))
         pixels = None if self.resident is not None else iter(DataLoader(
@@ -103,7 +106,7 @@ class Batches:
                 else:
                     self.photos.check()
                 images, aspects, labels = tensors
-                yield Batch(images, aspects.float(), labels, drawn)
+                yield Batch(images, torch.ones_like(aspects) if self.whole else aspects.float(), labels, drawn)
 
     def _host(self, augment: AugmentConfig, first: int, last: int, rows: slice,
               pixels: Iterator[list[Tensor]] | None) -> Iterator[Host]:

@@ -22,15 +22,14 @@ Job = tuple[str, Task, Photos, str]
 def classification_job(recipe: Recipe, team: Team) -> Job:
     """The job of ``spit train``."""
     data, optimization = recipe.data, recipe.optimization
-    photos = Photos(data.train, data.side, labelled=True)
-    validation = validation_of(recipe, team, photos.classes)
+    photos = Photos(data.train, data.size if data.whole else data.side, labelled=True)
     model = build_model(recipe, len(photos.classes))
     classes = model.config.num_classes
     if classes < len(photos.classes):
         raise TrainingError(f"expected num_classes of at least {len(photos.classes)} in [model.options], the number of "
                             f"classes of the photos, got {classes}")
-    model.config = model.config.replace(class_names=folder_names(photos.classes, classes), train_size=data.size,
-                                        eval_size=data.size)
+    model.config = data.apply_to(model.config.replace(class_names=folder_names(photos.classes, classes)))
+    validation = validation_of(recipe, team, photos.classes, model.config.eval_crop)
     if optimization.compile:
         model.compile()
     name = recipe.model.pretrained or recipe.model.name
@@ -57,10 +56,11 @@ def pretrained_model(asked: ModelRecipe, num_classes: int | None = None) -> Spit
     return checkpoint.build(asked.apply_to(config))
 
 
-def validation_of(recipe: Recipe, team: Team, classes: Sequence[str] | None = None) -> Validation | None:
+def validation_of(recipe: Recipe, team: Team, classes: Sequence[str] | None = None,
+                  crop: float | None = 0.875) -> Validation | None:
     """How a recipe measures a model, if it has photos for it."""
     data = recipe.data
     if not data.validation:
         return None
     photos = Photos(data.validation, data.size, labelled=True, classes=classes)
-    return Validation(photos, team, min(recipe.optimization.batch, 256), data.workers, data.resident)
+    return Validation(photos, team, min(recipe.optimization.batch, 256), data.workers, data.resident, crop)

@@ -47,12 +47,22 @@ class DataRecipe(Options):
     workers: int = option(2, "Decoding processes", least=0)
     resident: bool = option(False, "Decode all photos once, into the memory of the device")
     kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
+    whole: bool = option(False, "Rescale whole photos to squares of data.size, for training and evaluation; data.side, "
+                                "augment.scale and augment.ratio are not used")
+
+    def apply_to(self, config: ModelConfig) -> ModelConfig:
+        """A config that remembers the size of the squares, and whether they are whole photos."""
+        return config.replace(train_size=self.size, eval_size=self.size,
+                              eval_crop=None if self.whole else config.eval_crop)
 
 
 @documented
 @dataclass(frozen=True)
 class Optimization(Options):
-    """``[optimization]``: AdamW, its schedule and regularization; the defaults are those of App. C."""
+    """``[optimization]``: AdamW, its schedule and regularization.
+
+    The defaults are App. C's for pre-training, where it has them: docs/recipes.md.
+    """
 
     epochs: float = option(300.0, "Passes over the photos", above=0)
     batch: int = option(1024, "Photos of a step, over all processes and passes; an even number", least=2)
@@ -162,7 +172,7 @@ def recipes() -> dict[str, Path]:
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The options that differ between two recipes and change the result, as ``key was …, is …``."""
-    before, after = _flat(old), _flat(new)
+    before, after = {**_flat(Recipe().to_dict()), **_flat(old)}, _flat(new)  # a run that is older than an option
     return [f"{key} was {before.get(key)!r}, is {after.get(key)!r}" for key in sorted(before.keys() | after.keys())
             if key not in FREE and before.get(key) != after.get(key)]
 

@@ -17,7 +17,7 @@ Validate = Callable[[Predict], Mapping[str, float]]
 
 
 class Validation:
-    """Measures a model on the central squares of photos.
+    """Measures a model on the central squares of photos, or on whole photos.
 
     Process r of n takes photos r, r + n, r + 2n, …; sums are added over all processes.
 
@@ -26,11 +26,13 @@ class Validation:
         batch: photos of a forward pass.
         workers: decoding processes.
         resident: decode this process's photos once, into the memory of its device.
+        crop: see :func:`~spit.data.crops.central_square`.
     """
 
-    def __init__(self, photos: Photos, team: Team, batch: int = 256, workers: int = 0, resident: bool = False) -> None:
+    def __init__(self, photos: Photos, team: Team, batch: int = 256, workers: int = 0, resident: bool = False,
+                 crop: float | None = 0.875) -> None:
         self.photos, self.team, self.batch, self.workers = photos, team, batch, workers
-        self.own = Subset(Centres(photos), range(team.rank, len(photos), team.size))
+        self.own = Subset(Centres(photos, crop), range(team.rank, len(photos), team.size))
         self.resident = to_device(self.own, team.device, workers) if resident and len(self.own) else None
         photos.check()
 
