@@ -50,6 +50,18 @@ def test_a_limit(spit: Run, data: Path) -> None:
     assert result.json["images"] == result.json["rows"][0]["images"] == 1
 
 
+def test_sbd(spit: Run, data: Path) -> None:
+    for index in range(2):
+        (data / "labels" / f"{index}.npy").unlink()
+        rows = ("\n".join(" ".join(["0"] * 24 + ["6"] * 24) for _ in range(40)), "0 1\n2")[index]
+        (data / "labels" / f"{index}.regions.txt").write_text(rows)
+    base = ("evaluate", "superpixels", "--data", data, "--algorithm", "spit-paper", "--count", 30, "--workers", 0)
+    told = spit(*base).error
+    assert "1.regions.txt: expected a label map of integers" in told
+    (data / "labels" / "1.regions.txt").write_text((data / "labels" / "0.regions.txt").read_text())
+    assert spit(*base, "--json").json["rows"][0]["images"] == 2
+
+
 def test_bad_input_is_one_line(spit: Run, data: Path, tmp_path: Path) -> None:
     def error(*arguments: object) -> str:
         return spit("evaluate", "superpixels", *arguments).error

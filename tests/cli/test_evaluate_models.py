@@ -94,6 +94,17 @@ def test_swap(spit: Run, data: Path, model: Path) -> None:
     assert rows[1]["top1"]["spread"] is not None
 
 
+@pytest.mark.parametrize("verb", ["classification", "swap"])
+def test_as_paper(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Path]) -> None:
+    model = save_tiny(num_classes=2, tokenizer="voronoi", tokenizer_options={"cells": 6})
+    base = ("evaluate", verb, "--data", data, "--model", model, "--limit", 4, "--json")
+    plain, paper = spit(*base).json, spit(*base, "--as-paper").json
+    assert (plain["size"], paper["size"]) == (224, 256)
+    assert spit(*base, "--as-paper", "--size", 32).json["size"] == 32
+    if verb == "classification":
+        assert (plain["interval"], paper["interval"]) == ("Wilson, 95 %", "Student over the runs, 95 %")
+
+
 def test_threshold(spit: Run, data: Path, model: Path) -> None:
     result = spit("evaluate", "threshold", "--data", data, "--model", model, "--size", 32, "--threshold", 0.2,
                   "--threshold", 0, "--json")

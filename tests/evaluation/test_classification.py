@@ -10,7 +10,8 @@ from PIL import Image
 from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.errors import ImageError
-from spit.evaluation.classification import AnswerCase, Classification, Head, Result, class_tokens, seeded
+from spit.evaluation.classification import AnswerCase, Classification, Head, Result, as_paper, class_tokens, seeded
+from spit.evaluation.intervals import over_runs
 from spit.evaluation.runner import Record, Runner
 from spit.evaluation.samples import LabelledFolder, Sample, find_images, labelled_folder, spread
 from spit.predictor import Predictor
@@ -88,7 +89,8 @@ def test_a_damaged_image_is_named_and_earlier_answers_stay(predictor: Make, samp
 
 def test_random_tokens_are_drawn_five_times(predictor: Make) -> None:
     runs = seeded(predictor("voronoi", cells=9))
-    assert [run.model.config.tokenizer_options for run in runs] == [{"cells": 9, "seed": seed} for seed in range(5)]
+    options = [run.model.config.tokenizer_options for run in runs]
+    assert [(own["cells"], own["seed"]) for own in options] == [(9, seed) for seed in range(5)]
     assert len({run.digest for run in runs}) == 1
     assert len(seeded(predictor("patch"))) == len(seeded(predictor())) == 1
 
@@ -146,6 +148,34 @@ def test_random_tokens_have_a_spread(predictor: Make, labelled: Path) -> None:
     assert (voronoi.runs, voronoi.tokens) == (5, 6)
     assert voronoi.top1.spread is not None
     assert (patch.runs, patch.top1.spread, patch.tokens) == (1, None, 16)
+
+
+def test_the_interval_of_table_g1_is_over_the_runs(predictor: Make, labelled: Path) -> None:
+    folder, model = labelled_folder(labelled).spread(6), predictor("voronoi", cells=6)
+    with Runner() as runner:
+        usual, paper = (runner.evaluate(Classification([model], folder, **scoring))
+                        for scoring in ({}, {"scoring": over_runs}))
+    [one], [other] = usual.rows, paper.rows
+    assert (other.top1.value, other.top1.spread) == (one.top1.value, one.top1.spread)
+    assert other.top1.high - other.top1.value == pytest.approx(
+        min(2.7764451 * one.top1.spread / 5**0.5, 1 - one.top1.value))
+    assert paper.document()["interval"] == "Student over the runs, 95 %"
+
+
+def test_squares_as_in_the_paper(predictor: Make, labelled: Path) -> None:
+    """ImageNet at the size of the last training, with the model's crop; other images whole at 256²."""
+    folder, model = labelled_folder(labelled), predictor()
+    model.model.config = model.model.config.replace(train_size=24, eval_size=40)
+    other = as_paper(model, folder)
+    assert (other.size, other.model.config.eval_crop) == (256, None)
+    assert (model.size, model.model.config.eval_crop) == (32, 0.875)
+    assert as_paper(model, folder, 48).size == 48
+    imagenet = LabelledFolder(folder.root, ("n01440764", "n01443537", "n01484850"), folder.images)
+    known = as_paper(model, imagenet)
+    assert (known.size, known.model.config.eval_crop) == (24, 0.875)
+    square = AnswerCase(as_paper(model, folder, 20)).read(folder.images[0])
+    whole = Image.open(folder.images[0].image).convert("RGB").resize((20, 20), Image.Resampling.BICUBIC)
+    assert np.array_equal(square.movedim(0, -1).numpy(), np.array(whole))
 
 
 @pytest.fixture

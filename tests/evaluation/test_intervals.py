@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spit.errors import MissingExtra
-from spit.evaluation.intervals import TTest, Z, difference, mean, paired_ttest, proportion, share
+from spit.evaluation.intervals import TTest, Z, difference, mean, over_runs, paired_ttest, proportion, share
 
 
 def wilson(right: int, images: int) -> tuple[float, float]:
@@ -55,6 +55,17 @@ def test_runs_share_their_images() -> None:
     assert score.spread == pytest.approx(0.25 * sqrt(2))
     assert (score.low, score.high) == wilson(2, 4)
     assert "± 0.3536" in str(score)
+
+
+def test_an_interval_over_runs() -> None:
+    """Shares .75, .5 and .25: mean .5, deviation .25, and Student's t of 2 degrees of freedom, 4.3027, over √3."""
+    runs = [[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 0]]
+    score = over_runs(runs)
+    assert (score.value, score.spread, score.images) == (0.5, 0.25, 4)
+    assert (score.low, score.high) == (0.0, 1.0)  # ± .62 is cut to shares
+    close = over_runs([run * 50 + [1, 0] * 400 for run in runs])  # .55, .5 and .45
+    assert close.high - close.value == pytest.approx(4.302653 * 0.05 / sqrt(3))
+    assert over_runs(runs[:1]) == proportion(runs[:1])
 
 
 def test_a_mean() -> None:

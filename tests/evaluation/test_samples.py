@@ -10,6 +10,7 @@ from spit.evaluation.samples import (
     Sample,
     class_indices,
     find_images,
+    is_imagenet,
     labelled_folder,
     read_real,
     spread,
@@ -107,6 +108,13 @@ def test_classes_to_logits() -> None:
     for classes, logits in ((("cat", "dog"), 1000), (("0003", "1000"), 1000), (("n01443537",), 10)):
         with pytest.raises(ImageError, match=f"a model of {logits} classes"):
             class_indices(folder(*classes), logits)
+
+
+def test_imagenet_is_known_by_its_classes() -> None:
+    assert is_imagenet(folder("n01443537", "n01440764"))
+    assert is_imagenet(folder(*(f"{index:04d}" for index in range(1000))))
+    assert not is_imagenet(folder("001.ak47", "002.american-flag"))
+    assert not is_imagenet(folder(*map(str, range(100))))
 
 
 def test_real_labels(tmp_path: Path) -> None:

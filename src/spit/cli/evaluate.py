@@ -6,9 +6,10 @@ import typer
 
 from spit.cli.measuring import Data, Evaluating, Protocols, measure
 from spit.cli.options import Models, Running, TokenizerChoice, command
-from spit.evaluation.classification import Classification, Head
+from spit.evaluation.classification import Classification, Head, as_paper
 from spit.evaluation.counts import PAPER, Counts
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
+from spit.evaluation.intervals import over_runs, proportion
 from spit.evaluation.masks import MaskFolders, find_samples
 from spit.evaluation.runner import Batching, Computing
 from spit.evaluation.saliency import AS_PAPER, Saliency, SaliencyCase, baseline_cases
@@ -51,10 +52,11 @@ class JsonOnly(Options):
 
 @command
 def superpixels(data: Data, comparing: Comparing, evaluating: Evaluating, answering: JsonOnly) -> int:
-    """Compare superpixel algorithms at equal counts of regions against human segmentations.
+    """Compare superpixel algorithms at equal counts of regions against human segmentations (Table 5).
 
-    --data is BSDS500 (images/ and groundTruth/), or images/ and labels/ with label maps of the same names: .png (each
-    colour is a label), .npy, .npz or .mat, several for an image as NAME_1.png, NAME_2.png, … Explained variation,
+    --data is BSDS500 (images/ and groundTruth/), SBD (images/ and labels/NAME.regions.txt), or images/ and labels/ with
+    label maps of the same names: .png (each colour is a label), .npy, .npz or .mat, several for an image as NAME_1.png,
+    NAME_2.png, … Explained variation,
     achievable accuracy, undersegmentation error, boundary recall, compactness, connectivity and time. The one parameter
     of each algorithm is searched for until its mean count of 4-connected regions is the wanted one. --output gets
     results.json, results.md, curves.png and images.jsonl, from which a stopped run resumes.
@@ -66,29 +68,39 @@ def superpixels(data: Data, comparing: Comparing, evaluating: Evaluating, answer
 
 
 @command
-def classification(data: Data, models: Models, head: Head, computing: Computing, evaluating: Evaluating,
-                   running: Running) -> int:
-    """Accuracy of models on labelled images: top-1, top-5 and ReaL with Wilson's 95 % intervals.
+def classification(data: Data, models: Models, head: Head, protocols: Protocols, computing: Computing,
+                   evaluating: Evaluating, running: Running) -> int:
+    """Accuracy of models on labelled images: top-1, top-5 and ReaL with 95 % intervals (Tables 1, C1 and G1).
 
     --data has a folder for each class: in sorted order, or named by class index or WordNet id. The short side is
-    resized to size/0.875, bicubic, and the central square is classified, as the paper and DeiT do. A model on Voronoi
-    cells is run five times, seeds 0 to 4: mean and standard deviation. --output gets results.json, results.md and
-    images.jsonl, from which a stopped run resumes.
+    resized to size/0.875, bicubic, and the central square is classified, as DeiT does. A model on Voronoi cells is run
+    five times, seeds 0 to 4: mean and standard deviation. --as-paper: ImageNet at the size that a model was last
+    trained at, images of other data sets rescaled whole to 256² (App. C), and for five runs their own 95 % interval
+    (Table G1). The paper gives neither its crop of ImageNet nor k and temperature of kNN; k = 20 and 0.07 are DINO's.
+    --output gets results.json, results.md and images.jsonl, from which a stopped run resumes.
     """
     test, train, real = head.folders(data, evaluating.limit)
     predictors = models.load_classifiers(running.device, head=train is None)
-    return measure(Classification(predictors, test, head, train, real), evaluating, running, computing)
+    if protocols.as_paper:
+        predictors = [as_paper(one, test, models.size) for one in predictors]
+    scoring = over_runs if protocols.as_paper else proportion
+    return measure(Classification(predictors, test, head, train, real, scoring), evaluating, running, computing)
 
 
 @command
-def swap(data: Data, models: Models, computing: Computing, evaluating: Evaluating, running: Running) -> int:
+def swap(data: Data, models: Models, protocols: Protocols, computing: Computing, evaluating: Evaluating,
+         running: Running) -> int:
     """Accuracy of each model on square patches, Voronoi cells and superpixels, beside the paper's Table 4.
 
     --data has a folder for each class, as for `spit evaluate classification`. Voronoi cells are drawn five times, seeds
-    0 to 4: mean and standard deviation.
+    0 to 4: mean and standard deviation. --as-paper has the sizes of `spit evaluate classification --as-paper`; the
+    paper does not say how often it draws cells for this table.
     """
     test = labelled_folder(data).spread(evaluating.limit)
-    return measure(Swap(models.load_classifiers(running.device), test), evaluating, running, computing)
+    predictors = models.load_classifiers(running.device)
+    if protocols.as_paper:
+        predictors = [as_paper(one, test, models.size) for one in predictors]
+    return measure(Swap(predictors, test), evaluating, running, computing)
 
 
 @command

@@ -2,7 +2,7 @@
 
 import base64
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -15,10 +15,10 @@ from torch import Tensor
 from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.evaluation.heads import fit_linear, knn_scores
-from spit.evaluation.intervals import Score, proportion, scipy_stats
+from spit.evaluation.intervals import Score, over_runs, proportion, scipy_stats
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
-from spit.evaluation.samples import LabelledFolder, Sample, class_indices, labelled_folder, read_real
+from spit.evaluation.samples import LabelledFolder, Sample, class_indices, is_imagenet, labelled_folder, read_real
 from spit.model import Output
 from spit.options import Options, option
 from spit.predictor import Predictor
@@ -27,6 +27,8 @@ from spit.tokens import plural
 IMAGENET = 1000
 SEEDS = 5  # runs of a model whose tokens are random, as the paper does for RViT
 TOP = 5
+TRANSFER_SIZE = 256  # of CIFAR-100's and Caltech-256's images in App. C
+Scoring = Callable[[Sequence[Sequence[float]]], Score]
 RealLabels = Sequence[frozenset[int]]
 
 
@@ -113,6 +115,23 @@ def seeded(predictor: Predictor) -> list[Predictor]:
     return [predictor.with_tokenizer("voronoi", seed=seed) for seed in range(SEEDS)]
 
 
+def as_paper(predictor: Predictor, test: LabelledFolder, size: int | None = None) -> Predictor:
+    """The predictor with the paper's squares of a data set.
+
+    ImageNet's images have the size that the model was last trained at, and the model's own crop: the paper does not
+    describe its crop. Images of other data sets are rescaled whole to 256² (App. C, fine tuning).
+
+    Args:
+        size: side of the squares instead of these.
+    """
+    model = predictor.model.view()
+    config = model.config
+    if is_imagenet(test):
+        return Predictor(model, predictor.name, size or config.train_size or config.eval_size)
+    model.config = config.replace(eval_crop=None)
+    return Predictor(model, predictor.name, size or TRANSFER_SIZE)
+
+
 @dataclass(frozen=True)
 class Result:
     """One model over a folder, every run, image by image.
@@ -136,11 +155,12 @@ class Result:
         return [[float(label in best[:within]) for best, label in zip(run, self.truth, strict=True)]
                 for run in self.ranked]
 
-    def accuracy(self, within: int = 1) -> Score | None:
+    def accuracy(self, within: int = 1, scoring: Scoring = proportion) -> Score | None:
         """The share of right answers; None if ``within`` holds every class."""
-        return proportion(self.right(within)) if within < self.classes else None
+        return scoring(self.right(within)) if within < self.classes else None
 
-    def real_accuracy(self, real: RealLabels, indices: Sequence[int] | None = None) -> Score | None:
+    def real_accuracy(self, real: RealLabels, indices: Sequence[int] | None = None,
+                      scoring: Scoring = proportion) -> Score | None:
         """The share of first answers among an image's ReaL labels, over images that have labels.
 
         Args:
@@ -150,7 +170,7 @@ class Result:
         if not counted:
             return None
         names = range(self.classes) if indices is None else indices
-        return proportion([[float(names[run[index][0]] in real[index]) for index in counted] for run in self.ranked])
+        return scoring([[float(names[run[index][0]] in real[index]) for index in counted] for run in self.ranked])
 
     def class_accuracy(self) -> float:
         """The mean over the classes of their own share of right answers."""
@@ -198,7 +218,8 @@ class SquareProtocol(Protocol):
             check_classes(one, test)
 
     def settings(self, runner: Runner) -> dict[str, Any]:
-        return {"size": self.predictors[0].size, "precision": runner.precision}
+        sizes = sorted({one.size for one in self.predictors})
+        return {"size": sizes[0] if len(sizes) == 1 else sizes, "precision": runner.precision}
 
     def about(self) -> dict[str, Any]:
         return {"device": str(self.predictors[0].device)}
@@ -232,13 +253,14 @@ class Row:
 class Classification(SquareProtocol):
     """Every model over a folder of labelled images.
 
-    The short side is resized to size/0.875, bicubic, and the central square taken, as the paper and DeiT evaluate. A
-    model on Voronoi cells is run five times, seeds 0 to 4.
+    The short side is resized to size/0.875, bicubic, and the central square taken, as DeiT does; a model's
+    ``eval_crop`` changes that. A model on Voronoi cells is run five times, seeds 0 to 4.
 
     Args:
         test, train: images to test on, and for the knn and linear heads images to learn from.
         head: what names the class.
         real: the ReaL labels of each image, see :func:`spit.evaluation.samples.read_real`.
+        scoring: :func:`proportion`, or :func:`over_runs` for the interval of Table G1.
 
     Raises:
         ValueError: training images for logits, or none for another head.
@@ -248,16 +270,18 @@ class Classification(SquareProtocol):
     title = "Classification"
     notes: ClassVar[str] = """\
 Shares of right answers with Wilson's 95 % interval over the images. "±" is the standard deviation over five runs, \
-seeds 0 to 4, of a model whose tokens are random; the value is their mean. ReaL counts images with a label. "By class" \
+seeds 0 to 4, of a model whose tokens are random; the value is their mean, and with --as-paper the interval is \
+Student's over those runs (Table G1). ReaL counts images with a label. "By class" \
 is the mean of each class's own share. Images/s is the model alone, by its median time."""
 
     def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, head: Head = Head(),  # noqa: B008
-                 train: LabelledFolder | None = None, real: RealLabels | None = None) -> None:
+                 train: LabelledFolder | None = None, real: RealLabels | None = None,
+                 scoring: Scoring = proportion) -> None:
         if (head.head == "logits") != (train is None):
             raise ValueError("knn and linear heads learn from training images, and logits take none; got "
                              f"{head.head} {'without' if train is None else 'with'} training images")
         super().__init__(predictors, test if train is None else test.with_classes(train.classes), known=train is None)
-        self.head, self.train, self.real = head, train, real
+        self.head, self.train, self.real, self.scoring = head, train, real, scoring
         self.indices = None if train is None or real is None else class_indices(train, IMAGENET)
 
     @property
@@ -271,16 +295,17 @@ is the mean of each class's own share. Images/s is the model alone, by its media
         return {**super().settings(runner), **taught}
 
     def about(self) -> dict[str, Any]:
-        return {**super().about(), "head": self.head.head, "interval": "Wilson, 95 %"}
+        interval = "Student over the runs" if self.scoring is over_runs else "Wilson"
+        return {**super().about(), "head": self.head.head, "interval": f"{interval}, 95 %"}
 
     def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
         result = (classify(runner, predictor, self.test) if self.train is None
                   else self._learn(predictor, runner, self.train))
         return [Row(
             model=predictor.name, tokenizer=predictor.model.config.tokenizer, head=self.head.head,
-            runs=len(result.ranked), images=len(result.truth), top1=proportion(result.right()),
-            top5=result.accuracy(TOP),
-            real=None if self.real is None else result.real_accuracy(self.real, self.indices),
+            runs=len(result.ranked), images=len(result.truth), top1=self.scoring(result.right()),
+            top5=result.accuracy(TOP, self.scoring),
+            real=None if self.real is None else result.real_accuracy(self.real, self.indices, self.scoring),
             class_accuracy=result.class_accuracy(), tokens=result.tokens, images_per_second=result.images_per_second,
             penalties=result.penalties)]
 

@@ -1,4 +1,4 @@
-"""Figures with 95 % confidence intervals, and paired tests; scipy's."""
+"""Figures with 95 % confidence intervals, and paired tests, by scipy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -53,6 +53,19 @@ def proportion(runs: Sequence[Sequence[float]]) -> Score:
     images, value = len(runs[0]), fmean(shares)
     interval = scipy_stats().binomtest(round(value * images), images).proportion_ci(0.95, method="wilson")
     return Score(value, float(interval.low), float(interval.high), images, stdev(shares) if len(shares) > 1 else None)
+
+
+def over_runs(runs: Sequence[Sequence[float]]) -> Score:
+    """The share of right answers with Student's interval over the runs, ``± t s/√n``, as Table G1 reports RViT.
+
+    It says how much other runs on the same images would differ, and nothing about other images. One run has
+    :func:`proportion`'s interval.
+    """
+    score = proportion(runs)
+    if score.spread is None:
+        return score
+    half = float(scipy_stats().t.ppf(0.975, len(runs) - 1)) * score.spread / sqrt(len(runs))
+    return replace(score, low=max(score.value - half, 0.0), high=min(score.value + half, 1.0))
 
 
 def mean(values: Sequence[float]) -> Score:

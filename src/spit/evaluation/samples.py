@@ -153,6 +153,11 @@ def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequenc
                      "use --head knn or --head linear to fit a head")
 
 
+def is_imagenet(folder: LabelledFolder) -> bool:
+    """Whether a folder has ImageNet's classes: 1,000 of them, or WordNet ids of them."""
+    return len(folder.classes) == len(wordnet_ids()) or set(folder.classes) <= set(wordnet_ids())
+
+
 def read_real(path: Path, folder: LabelledFolder) -> list[frozenset[int]]:
     """ReaL labels (Beyer et al., 2020): every class that people saw in each image; may be empty.
 

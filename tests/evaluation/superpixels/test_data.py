@@ -53,6 +53,32 @@ def test_label_maps_of_every_kind(tmp_path: Path) -> None:
         assert [truth.tolist() for truth in read_truths(path)] == [COMPACT], path
 
 
+def test_sbd_layout(tmp_path: Path) -> None:
+    """Each connected piece of a class is a segment; -1, unknown, is one too; other kinds of labels are left alone."""
+    write_image(tmp_path / "images/6000315.jpg")
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels/6000315.regions.txt").write_text("5 -1 5\n5 5 -1\n")
+    for kind in ("surfaces", "layers"):
+        (tmp_path / f"labels/6000315.{kind}.txt").write_text("1 1 1\n1 1 1\n")
+    (tmp_path / "horizons.txt").write_text("6000315 120\n")
+    (sample,) = find_samples(tmp_path)
+    assert [path.name for path in sample.truths] == ["6000315.regions.txt"]
+    _, [truth] = read_sample(sample)
+    assert truth.tolist() == [[0, 1, 2], [0, 0, 3]]
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("1 2\n3\n", "number of columns changed"), ("1 2\n3 sky\n", "could not convert string 'sky'"),
+    ("1.5 2\n", "could not convert string '1.5'"), ("\n", "an empty file"), ("1 2\n3 ä\n", "ascii"),
+])
+def test_damaged_sbd_files(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.regions.txt"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ImageError, match=rf"a\.regions\.txt: expected a label map .*{told}") as error:
+        read_truths(path)
+    assert "\n" not in str(error.value)
+
+
 def test_several_maps_in_order_of_their_numbers_and_no_other_image_s(tmp_path: Path) -> None:
     write_image(tmp_path / "images/cat.png")
     (tmp_path / "labels").mkdir()

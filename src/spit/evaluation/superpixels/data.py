@@ -1,13 +1,16 @@
-"""Images with human segmentations: BSDS500 as it is, or any folder of images and label maps.
+"""Images with human segmentations: BSDS500 or SBD as they are, or any folder of images and label maps.
 
 ::
 
     images/…/cat.jpg            any format that spit.load_image reads, at any depth
     groundTruth/…/cat.mat       BSDS500: a cell array ``groundTruth`` of structs with ``Segmentation``
+    labels/…/cat.regions.txt    SBD, the Stanford Background Dataset (iccv09Data): a row of integers for each row of
+                                pixels, -1 for unknown
     labels/…/cat.png            or label maps, .png, .npy or .npz (``labels``): one, or several as
     labels/…/cat_1.png …        cat_1, cat_2, …
 
-A PNG's labels are its grey values or palette indices; in a colour PNG each colour is a label.
+A PNG's labels are its grey values or palette indices; in a colour PNG each colour is a label. SBD's labels are semantic
+classes: each 4-connected piece of a class is a segment of its own, as Stutz et al. (2018) evaluate them.
 """
 
 import re
@@ -23,7 +26,7 @@ from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra
 from spit.evaluation.libraries import library
 from spit.evaluation.samples import Sample
-from spit.evaluation.superpixels.metrics import Labels, as_labels
+from spit.evaluation.superpixels.metrics import Labels, as_labels, connected_regions
 
 TRUTHS = ("groundTruth", "labels")
 
@@ -77,8 +80,8 @@ def read_truths(path: Path) -> list[Labels]:
 
 
 def _truth_files(place: Path) -> list[Path]:
-    """``cat.png``, or ``cat_1.png`` and so on by their numbers."""
-    numbered = re.compile(re.escape(place.name) + r"(?:_(\d+))?")
+    """``cat.png``, ``cat.regions.txt``, or ``cat_1.png`` and so on by their numbers."""
+    numbered = re.compile(re.escape(place.name) + r"(?:_(\d+)|\.regions)?")
     found = [(int(match[1] or 0), path) for path in (place.parent.iterdir() if place.parent.is_dir() else ())
              if path.suffix.lower() in READERS and (match := numbered.fullmatch(path.stem))]
     return [path for _, path in sorted(found)]
@@ -109,4 +112,11 @@ def _read_numpy(path: Path) -> list[NDArray[np.integer]]:
         return [loaded["labels"]]
 
 
-READERS = {".mat": _read_mat, ".png": _read_png, ".npy": _read_numpy, ".npz": _read_numpy}
+def _read_text(path: Path) -> list[NDArray[np.integer]]:
+    lines = [line for line in path.read_text(encoding="ascii").splitlines() if line.strip()]
+    if not lines:
+        raise ValueError("an empty file")
+    return [connected_regions(np.loadtxt(lines, np.int64, comments=None, ndmin=2))]
+
+
+READERS = {".mat": _read_mat, ".png": _read_png, ".npy": _read_numpy, ".npz": _read_numpy, ".txt": _read_text}
