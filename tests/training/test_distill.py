@@ -110,6 +110,26 @@ def test_a_parent_that_spit_made(images: Tensor) -> None:
     assert torch.allclose(patches(images), parent(images), atol=1e-5)
 
 
+@pytest.mark.parametrize("normalization", ["none", "contrast"])
+def test_a_student_with_other_colours(parent: SpitModel, images: Tensor, normalization: str) -> None:
+    """Between two affine normalisations γ answers as before; the contrast curve is fitted by a line."""
+    student = made(parent, normalization=normalization, fill="image")
+    answer, wanted = (model.with_tokenizer("patch", size=4).eval()(images) for model in (student, made(parent)))
+    assert torch.allclose(answer, wanted, atol=1e-4) == (normalization == "none")
+    assert (answer - wanted).norm() < 0.5 * wanted.norm()
+
+
+def test_a_student_with_layer_scale_starts_as_its_parent(parent: SpitModel, images: Tensor) -> None:
+    student, plain = made(parent, layer_scale=1.0), made(parent)
+    assert torch.equal(student.eval()(images), plain.eval()(images))
+
+
+def test_weights_of_gradients_are_those_of_one_contrast() -> None:
+    config = ModelConfig(tokenizer="patch", resolution=4, width=48, depth=1, heads=3, num_classes=5)
+    student = made(SpitModel(config).eval(), gradient_contrast=27.8)
+    assert not student.embedder.projection.weight[:, 48 + 256 :].any()
+
+
 def test_a_parent_without_patches(parent: SpitModel) -> None:
     student = made(parent, "voronoi", {"cells": 4})
     words = "expected a parent with square patches, got one with voronoi tokens; load a ViT with spit.from_timm"

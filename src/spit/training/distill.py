@@ -16,8 +16,10 @@ from torch.nn import functional as F
 
 from spit import kernels
 from spit.backbone.recorder import Recorder
+from spit.config import ModelConfig
 from spit.embedder import put_class_token
 from spit.errors import WeightsError
+from spit.features.color import NORMALIZATIONS
 from spit.model import Output, SpitModel
 from spit.options import Options, documented, option
 from spit.tokenizers import PatchTokenizer
@@ -73,19 +75,43 @@ def patch_side(parent: SpitModel) -> int:
 
 
 def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
-    """The weights that a student starts with: the parent's, but for γ's bins. New features start at 0."""
+    """The weights that a student starts with: the parent's, with γ for other bins and colours.
+
+    New features start at 0, and a LayerScale that the parent does not have at the student's own value.
+    """
     config, wanted = parent.config, student.config
-    weight = parent.embedder.projection.weight.detach()
+    weight, bias = parent.embedder.projection.weight.detach(), parent.embedder.projection.bias.detach()
     colors = config.channels * config.resolution**2
     bins, more = config.position_bins, wanted.position_bins
     patches, positions = weight[:, :colors], weight[:, colors : colors + bins**2]
+    if config.normalization != wanted.normalization:
+        patches, bias = _recolored(patches, bias, config, wanted)
     grid = F.interpolate(positions.view(1, -1, bins, bins), size=(more, more), mode="bicubic", align_corners=False)
     mass = POSITION_MASS if config.position_sigma == 0 else 1.0  # a parent made by spit has these kernels already
     projection = torch.cat([patches, grid.view(-1, more**2) / mass], 1)
-    if config.gradients and wanted.gradients and config.gradient_bins == wanted.gradient_bins:
+    if config.gradients and wanted.gradients and _texture(config) == _texture(wanted):
         projection = torch.cat([projection, weight[:, colors + bins**2 :]], 1)
     missing = student.embedder.projection.in_features - projection.shape[1]
-    return {**parent.state_dict(), "embedder.projection.weight": F.pad(projection, (0, missing))}
+    scales = {name: tensor for name, tensor in student.state_dict().items() if "scale" in name}
+    return {**scales, **parent.state_dict(), "embedder.projection.weight": F.pad(projection, (0, missing)),
+            "embedder.projection.bias": bias}
+
+
+def _texture(config: ModelConfig) -> tuple[int, float, float]:
+    """What the weights of gradient features were learnt for."""
+    return config.gradient_bins, config.gradient_sigma, config.gradient_contrast
+
+
+def _recolored(patches: Tensor, bias: Tensor, config: ModelConfig, wanted: ModelConfig) -> tuple[Tensor, Tensor]:
+    """γ for other colours: the linear map between two normalisations that fits 256 grey levels best."""
+    levels = (torch.arange(256, dtype=torch.float64) / 255).expand(1, config.channels, 1, 256)
+    old, new = (NORMALIZATIONS[each.normalization](levels)[0, :, 0] for each in (config, wanted))
+    spread = new - new.mean(1, keepdim=True)
+    slope = (spread * old).sum(1) / spread.square().sum(1)
+    shift = old.mean(1) - slope * new.mean(1)
+    filters = patches.double().view(len(patches), config.channels, -1)
+    return ((filters * slope[:, None]).flatten(1).to(patches),
+            (bias + (filters.sum(2) * shift).sum(1)).to(bias))
 
 
 class Distillation(Task):
