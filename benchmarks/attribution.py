@@ -12,7 +12,7 @@ from collections.abc import Callable
 from statistics import median
 
 import torch
-from provenance import arguments, print_provenance
+from provenance import arguments, launch, print_provenance
 
 import spit
 from spit.bench.photos import photo_batch, sample_photos
@@ -71,4 +71,4 @@ def clocked(call: Callable[[], object], device: torch.device) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

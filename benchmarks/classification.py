@@ -9,7 +9,7 @@ over class tokens. The parent of retrofitted models, DeiT-Tiny through ``spit.fr
 
 import time
 
-from provenance import load_models, model_arguments, open_runner, print_provenance
+from provenance import launch, load_models, model_arguments, open_runner, print_provenance
 
 from spit.evaluation.classification import Classification, Head
 from spit.evaluation.samples import labelled_folder, read_real
@@ -41,4 +41,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -7,7 +7,7 @@ ImageNet's training images). Bars: within 15 % of the paper at levels 1–3 and 
 ``spit evaluate counts`` counts any images.
 """
 
-from provenance import arguments, bsds_images, print_provenance
+from provenance import arguments, bsds_images, launch, print_provenance
 
 import spit
 from spit.evaluation.counts import Counts
@@ -37,4 +37,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from provenance import ROOT, arguments, print_provenance
+from provenance import ROOT, arguments, launch, print_provenance
 from rich.progress import track
 from safetensors.torch import load_file
 from torch import Tensor
@@ -33,7 +33,7 @@ def main() -> None:
     weights = args.shared / "weights" / "deit_tiny_patch16_224.safetensors"
     paths = sorted(folder.glob("*/*.webp"))
     if not paths or not weights.exists():
-        raise SystemExit(f"expected images in {folder} and weights in {weights}; give their folder with --shared")
+        raise spit.ImageError(f"expected images in {folder} and weights in {weights}; give their folder with --shared")
     print_provenance(f"imagenet_val1k, {len(paths)} images; {weights.name}")
     ours = spit.from_timm(weights)
     name, theirs = independent_vit(weights)
@@ -64,4 +64,4 @@ def independent_vit(weights: Path) -> tuple[str, Callable[[Tensor], Tensor]]:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

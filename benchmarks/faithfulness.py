@@ -12,7 +12,7 @@ takes most of the time: --samples forward passes an image.
 import time
 from pathlib import Path
 
-from provenance import load_models, model_arguments, open_runner, print_provenance
+from provenance import launch, load_models, model_arguments, open_runner, print_provenance
 
 import spit
 from spit.attribution import fit_prototypes
@@ -72,4 +72,4 @@ def made_prototypes(model: spit.Predictor, files: list[Path], photos: Path | Non
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

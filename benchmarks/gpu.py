@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from provenance import arguments, print_provenance
+from provenance import arguments, launch, print_provenance
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--images", help="a folder of photos; by default scikit-image's samples")
     args = parser.parse_args()
     if not torch.cuda.is_available():
-        raise SystemExit("torch finds no CUDA device here; this benchmark measures one")
+        raise spit.SpitError("torch finds no CUDA device here; this benchmark measures one")
     device = torch.device("cuda")
     paths = image_paths(args.images) if args.images else sample_photos()
     print_provenance(f"{len(paths)} photos, random squares of them resized; on {torch.cuda.get_device_name()}", SEED)
@@ -128,4 +128,4 @@ def copy_rate(device: torch.device) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -10,7 +10,7 @@ already is not trained again. Accuracy is of the trained head and of the 20 near
 from pathlib import Path
 
 import torch
-from provenance import ROOT, arguments, print_provenance
+from provenance import ROOT, arguments, launch, print_provenance
 
 from spit.data.folders import image_paths
 from spit.evaluation.classification import Classification, Head
@@ -71,4 +71,4 @@ def split(photos: Path, target: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import torch
-from provenance import arguments, print_provenance
+from provenance import arguments, launch, print_provenance
 from skimage.measure import label as connected_components
 from torch import Tensor
 
@@ -77,4 +77,4 @@ def run(case: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -6,7 +6,7 @@ The first images of BSDS500's test set, at their own sizes, cut by the embedded 
 """
 
 import torch
-from provenance import arguments, bsds_images, print_provenance
+from provenance import arguments, bsds_images, launch, print_provenance
 
 import spit
 
@@ -34,4 +34,4 @@ def report(what: str, one: list[torch.Tensor], other: list[torch.Tensor]) -> Non
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from provenance import ROOT, arguments, print_provenance
+from provenance import ROOT, arguments, launch, print_provenance
 
 
 def main() -> None:
@@ -34,4 +34,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from provenance import arguments, bsds_images, print_provenance
+from provenance import arguments, bsds_images, launch, print_provenance
 from rich.progress import track
 from skimage.measure import label as connected_components
 from torch import Tensor
@@ -100,4 +100,4 @@ def is_refinement(fine: np.ndarray, coarse: np.ndarray) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -4,7 +4,8 @@ import argparse
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,10 +14,20 @@ from rich.console import Console
 from rich.progress import Progress
 
 import spit
+from spit.errors import SpitError
 from spit.evaluation.runner import Runner
 
 PARENT = "weights/deit_tiny_patch16_224.safetensors"
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def launch(main: Callable[[], None]) -> None:
+    """Run a benchmark; data that is missing or cannot be read is one line on stderr, and exit code 2."""
+    try:
+        main()
+    except (SpitError, OSError) as error:
+        print(f"{Path(sys.argv[0]).name}: {' '.join(str(error).split())}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def arguments(purpose: str) -> argparse.ArgumentParser:
@@ -62,11 +73,11 @@ def print_provenance(data: str, seed: int | None = None) -> None:
 
 
 def bsds_images(shared: Path) -> list[Path]:
-    """The 200 test images of BSDS500; exits if they are missing."""
+    """The 200 test images of BSDS500; raises ImageError if they are missing."""
     folder = shared / "data" / "bsds500" / "images" / "test"
     paths = sorted(folder.glob("*.jpg"))
     if not paths:
-        raise SystemExit(f"no BSDS500 images in {folder}; give the folder that holds data/ with --shared")
+        raise spit.ImageError(f"no BSDS500 images in {folder}; give the folder that holds data/ with --shared")
     return paths
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from provenance import arguments, print_provenance
+from provenance import arguments, launch, print_provenance
 
 from spit.bench import median_ms
 from spit.data.photos import Photos
@@ -186,4 +186,4 @@ def parts(args, batches: Batches, device: torch.device, batch: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from provenance import load_models, model_arguments, open_runner, print_provenance
+from provenance import launch, load_models, model_arguments, open_runner, print_provenance
 
 import spit
 from spit.evaluation.masks import find_samples
@@ -145,4 +145,4 @@ def _milliseconds(work: Any, device: str, repeats: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

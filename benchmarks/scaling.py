@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from provenance import arguments, print_provenance
+from provenance import arguments, launch, print_provenance
 
 import spit
 from spit.bench import median_ms, photo_batch
@@ -87,4 +87,4 @@ def draw(cases: Sequence[Case], title: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -15,7 +15,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import torch
-from provenance import arguments, bsds_images, print_provenance
+from provenance import arguments, bsds_images, launch, print_provenance
 from rich.progress import track
 from skimage.segmentation import slic
 from torch import Tensor
@@ -137,4 +137,4 @@ def _one_thread() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -10,7 +10,7 @@ methods within 10 minutes on 2 cores. --curves goes from 100 to 2,000 regions.
 import time
 from pathlib import Path
 
-from provenance import arguments, open_runner, print_provenance
+from provenance import arguments, launch, open_runner, print_provenance
 
 from spit.evaluation.samples import spread
 from spit.evaluation.superpixels import METHODS, Comparison, Row, choose_methods, find_samples
@@ -69,4 +69,4 @@ def _bar(claim: str, held: bool, measured: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

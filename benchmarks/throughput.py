@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from provenance import arguments, print_provenance
+from provenance import arguments, launch, print_provenance
 
 from spit.bench import Timing, measure_stages, photo_batch
 from spit.bench.photos import sample_photos
@@ -72,4 +72,4 @@ def bare(model: str, batch: int, images: str, device: torch.device) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

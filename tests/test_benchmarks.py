@@ -1,0 +1,82 @@
+"""The scripts of benchmarks/: missing data is one line and exit code 2, and figures are drawn into new folders."""
+
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
+WITHOUT_DATA = {"attribution", "limits", "newcomer"}  # photos of a wheel, made images, the project itself
+GIVEN = {"figures": ["masks"], "gpu": ["--images", "nowhere"], "scaling": ["--images", "nowhere"],
+         "throughput": ["--images", "nowhere"], "imagenette": ["--photos", "nowhere", "--output", "made"],
+         "retrofit": ["--parent", "nowhere.pth", "--images", "nowhere", "--validation", "nowhere"]}
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Runs a script in this process, in an empty folder; its exit code and what it wrote on stderr."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.chdir(tmp_path)
+
+    def start(script: str, *arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [f"{script}.py", *arguments])
+        try:
+            runpy.run_path(str(BENCHMARKS / f"{script}.py"), run_name="__main__")
+        except SystemExit as stop:
+            return stop.code, capsys.readouterr().err
+        return 0, capsys.readouterr().err
+
+    return start
+
+
+@pytest.mark.parametrize("script", [name for name in SCRIPTS if name not in WITHOUT_DATA])
+def test_missing_data_is_one_line(script: str, run: Run) -> None:
+    if script == "speed":
+        pytest.importorskip("cv2")
+    code, told = run(script, "--shared", "nowhere", *GIVEN.get(script, []))
+    assert code == 2
+    last = told.strip().splitlines()[-1]
+    assert last.startswith(f"{script}.py: "), told
+    assert "nowhere" in last or (script == "gpu" and not torch.cuda.is_available())
+    assert "Traceback" not in told
+
+
+def test_missing_weights_are_one_line(run: Run, tmp_path: Path) -> None:
+    for folder in ("images", "masks"):
+        (tmp_path / "data" / "ecssd" / folder).mkdir(parents=True)
+        Image.new("L", (24, 24), 255).save(tmp_path / "data" / "ecssd" / folder / "a.png")
+    code, told = run("saliency", "--shared", str(tmp_path))
+    assert code == 2
+    assert "no file" in told.strip().splitlines()[-1]
+
+
+def test_every_script_is_launched() -> None:
+    for script in SCRIPTS:
+        text = (BENCHMARKS / f"{script}.py").read_text()
+        assert text.endswith('if __name__ == "__main__":\n    launch(main)\n'), script
+
+
+def test_figures_go_into_a_new_folder(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert run("figures", "graph", "--output", "a/new/folder")[0] == 0
+    with Image.open(tmp_path / "a/new/folder/graph.png") as picture:
+        assert picture.width > 1500
+
+
+def test_an_unknown_figure_is_named(run: Run) -> None:
+    code, told = run("figures", "grph")
+    assert code == 2
+    assert "unknown picture 'grph'; expected segmentation" in told
+
+
+@pytest.mark.shared
+def test_the_figures_from_data(run: Run, tmp_path: Path, shared_folder: Callable[[str], Path]) -> None:
+    shared = shared_folder("data/ecssd").parents[1]
+    assert run("figures", "masks", "counts", "--limit", "1", "--output", "made", "--shared", str(shared))[0] == 0
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["counts.png", "masks.png"]
