@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from skimage.data import coffee
 
+from spit.data.crops import central_square
 from spit.data.decoded import to_device
 from spit.data.images import load_image
 from spit.data.photos import Centres, Photos, squash
@@ -152,6 +154,15 @@ class TestSquash:
             got, aspect = squash(tmp_path / name, 24)
             assert aspect == 60 / 36
             assert (got.int() - expected.int()).abs().max() <= (1 if name == "a.png" else 8)
+
+    @pytest.mark.parametrize(("side", "most"), [(128, 0.0), (24, 4.0)])
+    def test_is_what_evaluation_sees_of_whole_photos(self, tmp_path: Path, side: int, most: float) -> None:
+        Image.fromarray(coffee()[:, :420]).save(tmp_path / "cup.jpg", quality=95)  # 400 rows
+        whole = Centres(Photos([tmp_path], side), crop=None)[0][0]
+        assert torch.equal(whole, central_square(load_image(tmp_path / "cup.jpg"), side, None))
+        gap = (squash(tmp_path / "cup.jpg", side)[0].float() - whole).abs().mean()
+        assert gap <= most
+        assert (gap == 0) == (most == 0)  # a JPEG of more than four times the side is decoded smaller
 
     def test_a_large_jpeg_is_decoded_smaller(self, tmp_path: Path) -> None:
         picture(1600, 800).save(tmp_path / "large.jpg", quality=95)

@@ -1,3 +1,5 @@
+import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
@@ -28,19 +30,54 @@ def test_those_that_come_with_spit(path: Path) -> None:
     assert recipe.run.output == f"runs/{path.stem}"
 
 
-def test_appendix_c() -> None:
-    names = {path.stem: path for path in RECIPES}
-    assert {"pretrain_base_256", "finetune_base_384", "transfer", "imagenette_tiny", "smoke"} <= names.keys()
-    first, second = (Recipe.read(names[name]) for name in ("pretrain_base_256", "finetune_base_384"))
-    said = first.optimization
-    assert (said.epochs, said.lr, said.min_lr, said.warmup_lr, said.warmup) == (300, 3e-3, 1e-6, 1e-5, 5)
-    assert (said.weight_decay, said.eps, said.precision) == (0.02, 1e-7, "fp32")
-    assert (first.model.name, first.model.options["drop_path"]) == ("spit_base_16.paper", 0.2)
-    assert (first.data.size, first.augment.scale, first.augment.cutmix) == (256, (0.08, 1.0), 1.0)
-    assert set(first.augment.policies) == {"rand", "three"}
-    said = second.optimization
-    assert (said.epochs, said.lr, second.model.options["drop_path"], second.data.size) == (30, 1e-4, 0.4, 384)
-    assert (second.augment.layers, second.augment.magnitude) == (2, 20)
+PAPER = {  # App. C; what fine-tuning does not name stays as in pre-training
+    "pretrain_base_256": {
+        "model.options.drop_path": 0.2, "model.options.drop_path_uniform": True, "data.size": 256, "data.whole": False,
+        "augment.policies": ["rand", "three"], "augment.layers": 2, "augment.magnitude": 15, "augment.cutmix": 1.0,
+        "augment.cutmix_policies": ["three"], "augment.scale": [0.08, 1.0], "optimization.epochs": 300,
+        "optimization.lr": 3e-3, "optimization.min_lr": 1e-6, "optimization.warmup_lr": 1e-5, "optimization.warmup": 5,
+        "optimization.eps": 1e-7, "optimization.weight_decay": 0.02, "optimization.precision": "fp32"},
+    "transfer": {
+        "data.size": 256, "data.whole": True, "augment.policies": ["none"], "augment.flip": 0.0, "augment.cutmix": 0.0,
+        "optimization.epochs": 10, "optimization.lr": 1e-4, "optimization.weight_decay": 0.02,
+        "optimization.precision": "fp32"},
+}
+PAPER["finetune_base_384"] = PAPER["pretrain_base_256"] | {
+    "model.options.drop_path": 0.4, "data.size": 384, "augment.magnitude": 20, "optimization.epochs": 30,
+    "optimization.lr": 1e-4}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_appendix_c(name: str) -> None:
+    recipe = _flat(Recipe.read(Path(name)).to_dict())
+    assert {key: recipe[key] for key in PAPER[name]} == PAPER[name]
+
+
+def test_what_app_c_does_not_name_is_the_same_in_fine_tuning() -> None:
+    first, second = (Recipe.read(Path(name)).to_dict() for name in ("pretrain_base_256", "finetune_base_384"))
+    changed = {line.split()[0] for line in differences(first, second)}
+    assert changed == {"augment.magnitude", "data.side", "data.size", "model.name", "model.options.drop_path",
+                       "model.options.layer_scale", "model.options.token_budget", "model.pretrained",
+                       "optimization.batch", "optimization.epochs", "optimization.lr"}
+
+
+@pytest.mark.parametrize("path", [path for path in RECIPES if path.stem != "smoke"], ids=lambda path: path.stem)
+def test_each_line_says_whose_it_is(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if " = " in line and not line.startswith("#")]
+    assert len(lines) > 20
+    for line in lines:
+        assert re.search(r" # (paper|release|not in the paper|ours)\b", line), line
+    written = tomllib.loads(path.read_text())
+    for section in ("augment", "optimization") if path.stem in ("pretrain_base_256", "finetune_base_384") else ():
+        every = {key for key in Recipe().to_dict()[section] if f"{section}.{key}" not in FREE} - {"accumulate"}
+        assert every <= written[section].keys()
+
+
+def test_a_recipe_of_the_paper_makes_its_model() -> None:
+    recipe = Recipe.read(Path("pretrain_base_256"), ["model.name=spit_tiny_16.paper"])
+    model = build_model(recipe, 3)
+    assert [block.drop_path for block in model.backbone.blocks] == [0.2] * 12
+    assert (model.config.layer_scale, model.config.token_budget) == (1e-5, 256)
 
 
 def test_changes(recipe: Callable[..., Recipe]) -> None:

@@ -1,11 +1,28 @@
+import json
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
+from torch import Tensor
 
+from spit import create_model, load, load_image
+from spit.cli import main
+from spit.data.crops import central_square
+from spit.evaluation.classification import AnswerCase
+from spit.evaluation.samples import Sample
+from spit.model import SpitModel
 from spit.training import TrainingError
-from spit.training.recipe import Recipe
+from spit.training.build import classification_job
+from spit.training.distributed import Team
+from spit.training.recipe import DataRecipe, ModelRecipe, Recipe
 from spit.training.train import claimed, prepare
+from spit.training.validate import Validation
+from spit.weights import save
 
 
 def test_a_run_s_folder(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
@@ -47,3 +64,84 @@ def test_a_claim(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TrainingError, match="expected a folder for the run, got the file"), claimed(tmp_path / "file"):
         pass
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    """Two classes of three photos, each 44 high and 60 or more wide, with a bright stripe at both ends."""
+    random = np.random.default_rng(0)
+    for label in ("even", "odd"):
+        (tmp_path / "wide" / label).mkdir(parents=True)
+        for index in range(3):
+            pixels = random.integers(0, 90, (44, 60 + 9 * index, 3), dtype=np.uint8)
+            pixels[:, :3], pixels[:, -3:] = 255, 200
+            Image.fromarray(pixels).save(tmp_path / "wide" / label / f"{index}.png")
+    return tmp_path / "wide"
+
+
+def settings(*changes: str) -> list[str]:
+    return [word for change in changes for word in ("--set", change)]
+
+
+def test_transfer_sees_whole_images(wide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training, validation, prediction and evaluation rescale whole images, and the model remembers it (App. C)."""
+    seen: dict[bool, list[Tensor]] = {True: [], False: []}
+    forward = SpitModel.forward
+
+    def spy(self: SpitModel, images: Tensor, *given: Any, **options: Any) -> Any:
+        seen[self.training].extend(images)
+        return forward(self, images, *given, **options)
+
+    save(create_model("vit_tiny_16", num_classes=5, depth=1, width=24, heads=2, eval_crop=0.9), tmp_path / "parent")
+    monkeypatch.setattr(SpitModel, "forward", spy)
+    command = ["train", "transfer", "-o", str(tmp_path / "run"), "--device", "cpu", "--json"]
+    assert main([*command, *settings(
+        f"data.train={wide}", f"data.validation={wide}", f"model.pretrained={tmp_path / 'parent'}", "data.size=32",
+        "data.workers=0", "optimization.epochs=2", "optimization.batch=4")]) == 0
+    paths = sorted(wide.rglob("*.png"))
+    whole = {path: central_square(load_image(path), 32, None) for path in paths}
+    assert (len(seen[True]), len(seen[False])) == (12, 12)  # two epochs, and a validation after each
+    for mode, images in seen.items():
+        for path, square in whole.items():
+            assert sum(torch.equal(square, image) for image in images) == 2, (mode, path)
+
+    predictor = load(str(tmp_path / "run" / "model"), device="cpu")
+    config = predictor.model.config
+    assert (config.eval_crop, config.eval_size, config.num_classes) == (None, 32, 2)
+    case = AnswerCase(predictor)
+    for path, square in whole.items():
+        assert torch.equal(predictor(path).images[0], square)
+        assert torch.equal(case.read(Sample(path.name, path)), square)
+
+
+def test_crops_are_seen_as_the_model_remembers_them(wide: Path, tmp_path: Path) -> None:
+    """Without data.whole a model keeps its own crop, and validation uses it."""
+    save(create_model("vit_tiny_16", num_classes=2, depth=1, width=24, heads=2, eval_crop=0.5), tmp_path / "parent")
+    recipe = Recipe(ModelRecipe(pretrained=str(tmp_path / "parent")),
+                    DataRecipe(train=(str(wide),), validation=(str(wide),), size=32, workers=0))
+    _, task, _, _ = classification_job(recipe, Team(0, 1, torch.device("cpu")))
+    assert task.module.config.eval_crop == 0.5
+    images: list[Tensor] = []
+    assert isinstance(task.measure, Validation)
+    task.measure(lambda batch: images.extend(batch) or torch.zeros(len(batch), 2))  # type: ignore[func-returns-value]
+    expected = [central_square(load_image(path), 32, 0.5) for path in sorted(wide.rglob("*.png"))]
+    assert torch.equal(torch.stack(images), torch.stack(expected))
+
+
+def test_the_paper_s_recipes_run(wide: Path, tmp_path: Path) -> None:
+    """Pre-training and fine-tuning by App. C with a tiny model: a few steps of the recipes' own options."""
+    small = settings(f"data.train={wide}", f"data.validation={wide}", "data.workers=0", "optimization.batch=4",
+                     "optimization.epochs=4", "optimization.warmup=1", "optimization.compile=false", "run.log=1",
+                     "data.size=32", "data.side=40")
+    own = settings("model.name=spit_tiny_16.paper", *(f"model.options.{key}" for key in (
+        "depth=3", "width=24", "heads=2", "tokenizer_options.levels=2")))
+    first = settings(f"model.pretrained={tmp_path}/pretrain_base_256/model")
+    for name, rate, more in (("pretrain_base_256", 0.2, own), ("finetune_base_384", 0.4, first)):
+        folder = tmp_path / name
+        assert main(["train", name, "-o", str(folder), "--device", "cpu", "--json", *small, *more]) == 0
+        model = load(str(folder / "model"), device="cpu").model
+        assert [block.drop_path for block in model.backbone.blocks] == [rate] * 3
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        losses = [line["loss"] for line in lines if line["kind"] == "train"]
+        assert len(losses) == 6
+        assert all(math.isfinite(loss) for loss in losses)
