@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spit.options import Options, check_choice, declared, documented, option, refuse_unknown, same, type_name
+from spit.options import Options, check_choice, declared, documented, fix, option, refuse_unknown, same, type_name
 
 
 @documented
@@ -120,6 +120,23 @@ def test_an_option_of_another_dataclass_has_its_help_and_range_and_its_own_defau
     assert spec.help == "Share of something."
     with pytest.raises(ValueError, match="rate below 1"):
         Borrowed(rate=2.0)
+
+
+def test_an_option_can_fix_others():
+    @dataclass(frozen=True)
+    class Shape(Options):
+        sides: int = option(3, "Sides")
+        square: bool = option(False, "Whether it is a square")
+
+        def __post_init__(self):
+            super().__post_init__()
+            if self.square:
+                fix(self, {"sides": 4}, "square=True")
+
+    assert Shape(square=True).sides == Shape(4, square=True).sides == 4
+    assert Shape().sides == 3
+    with pytest.raises(ValueError, match=r"^expected sides=4 with square=True, got 5; leave sides out$"):
+        Shape(5, square=True)
 
 
 def test_choices_and_names():

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from spit import weights
 from spit.config import ModelConfig
 from spit.errors import WeightsError
-from spit.interop import read_timm
+from spit.interop import published_options, read_file
+from spit.kernels.rules import Preset
 from spit.model import SpitModel
+from spit.options import check_choice
 
 TOKENIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit": ("patch", {"size": 16}),
@@ -35,8 +37,8 @@ ARCHITECTURES = {f"{family}_{size}_16": (family, size) for family in TOKENIZERS 
 PAPER = "paper"
 DEFAULT_TAGS = {"spit_tiny_16": "deit_retrofit", "rvit_tiny_16": "deit_retrofit"}
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
-SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in timm's names "
-           "(.safetensors, .pth)")
+SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in timm's names or of "
+           "the authors' release (.safetensors, .pth)")
 
 
 def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) -> list[str]:
@@ -80,12 +82,16 @@ def checkpoint_folder(name: str) -> Path | None:
     return None if tag == PAPER else CHECKPOINTS / f"{architecture}.{tag}"
 
 
-def model_config(name: str, gradients: bool | None = None) -> ModelConfig:
+def model_config(name: str, gradients: bool | None = None, preset: Preset = "spit") -> ModelConfig:
     """The config of ``architecture[.tag]``, the same with and without its weights.
 
     The paper's: queries, keys and values have no bias, LayerScale begins at 1e-5, and the kernels of the histograms
-    have σ = 0.025, or 0.05 for base models with gradients.
+    have σ = 0.025, or 0.05 for base models with gradients. ``preset="published"`` is the model of the authors' release,
+    with its τ and φ, and λ = 0.1 in superpixel models without gradients.
     """
+    check_choice("preset", preset, get_args(Preset))
+    if preset == "published":
+        name = _paper_name(name)
     folder = checkpoint_folder(name)
     if folder is not None:
         config = weights.read_config(str(folder), folder.joinpath)[0]
@@ -94,13 +100,24 @@ def model_config(name: str, gradients: bool | None = None) -> ModelConfig:
     tokenizer, options = TOKENIZERS[family]
     width, depth, heads = SIZES[size]
     gradients = True if gradients is None else gradients
+    if preset == "published":
+        return ModelConfig(**published_options(tokenizer, gradients, width), width=width, depth=depth, heads=heads)
     sigma = 0.05 if size == "base" and gradients else 0.025
     return ModelConfig(tokenizer=tokenizer, tokenizer_options=dict(options), position_sigma=sigma, gradient_sigma=sigma,
                        gradients=gradients, width=width, depth=depth, heads=heads)
 
 
+def _paper_name(name: str) -> str:
+    """The name with the tag of the paper, which the preset of the release needs."""
+    architecture, dot, tag = name.partition(".")
+    if dot and tag != PAPER:
+        raise ValueError(f"expected no tag with preset='published', got {name!r}; give {architecture}")
+    return f"{architecture}.{PAPER}"
+
+
 def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_classes: int | None = None,
-                 gradients: bool | None = None, *, training: bool = False, **overrides: Any) -> SpitModel:
+                 gradients: bool | None = None, *, preset: Preset = "spit", training: bool = False,
+                 **overrides: Any) -> SpitModel:
     """Make a model by name.
 
     Args:
@@ -111,6 +128,8 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
         num_classes: logits; 0 returns the class token. If it differs from the checkpoint's, the head is new and
             untrained. (default: the config's)
         gradients: whether φ adds gradient histograms (default: the config's).
+        preset: "published" for the τ, φ and model of the authors' release (docs/published.md); its weights come with
+            :func:`spit.from_published`, or as the file of ``pretrained``.
         training: return the model in training mode instead of evaluation mode. Lightning 2.2 and later leaves a
             module in the mode it finds, so a LightningModule that trains needs it; loops that call ``model.train()``,
             such as the Hugging Face Trainer's, do not.
@@ -128,7 +147,7 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a model, got {type(name).__name__}; a config goes to "
                         "spit.SpitModel(config)")
-    config = model_config(name, gradients)
+    config = model_config(name, gradients, preset)
     asked: dict[str, Any] = dict(overrides)
     if num_classes is not None:
         asked["num_classes"] = num_classes
@@ -136,8 +155,9 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
         return SpitModel(config.replace(**asked)).train(training)
     if gradients is not None:
         asked["gradients"] = gradients
-    checkpoint = read_checkpoint(name if pretrained is True else pretrained)
-    for key in ("tokenizer", "width", "depth", "heads"):
+    own = _paper_name(name) if preset == "published" else name
+    checkpoint = read_checkpoint(own if pretrained is True else pretrained)
+    for key in ("tokenizer", "width", "depth", "heads", *(["preset"] if preset == "published" else [])):
         expected, got = getattr(config, key), getattr(checkpoint.config, key)
         if expected != got:
             way_out = ("spit.load_model(...).with_tokenizer(...) runs it with another tokenizer" if key == "tokenizer"
@@ -152,8 +172,9 @@ def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32, 
 
     Args:
         source: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a folder that :func:`spit.save_model`
-            wrote, a Hugging Face hub id ("owner/name", "owner/name@revision"), or a file with a ViT in timm's names
-            (``.safetensors``, ``.pth``). A path that exists is never taken for a name or hub id.
+            wrote, a Hugging Face hub id ("owner/name", "owner/name@revision"), or a file with a ViT in timm's names or
+            with a model of the authors' release (``.safetensors``, ``.pth``). A path that exists is never taken
+            for a name or hub id.
         dtype: of the parameters, whatever they are on disk.
         num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
         training: return the model in training mode instead of evaluation mode.
@@ -174,7 +195,7 @@ def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
     """Config and weights of what :func:`load_model` takes: the one place where a string becomes weights."""
     path = Path(source)
     if (path.is_file() or path.suffix.lower() in weights.FILE_SUFFIXES) and not weights.is_saved_model(path.parent):
-        return read_timm(path)
+        return read_file(path)
     if not isinstance(source, str) or path.exists() or path.name != source:
         return weights.read(source)
     try:

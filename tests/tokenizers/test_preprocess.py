@@ -8,8 +8,8 @@ import torch
 from scipy import ndimage
 from torch import Tensor
 
-from spit.kernels import SCALE
-from spit.tokenizers.preprocess import superpixel_features
+from spit.kernels import ONE, SCALE
+from spit.tokenizers.preprocess import published_features, superpixel_features
 
 Photo = Callable[[str, int], Tensor]
 MEAN, SHAPE = (0.485, 0.456, 0.406), (0.539, 0.507, 0.404)
@@ -40,14 +40,17 @@ def arcsinh(x: np.ndarray, factor: float) -> np.ndarray:
 
 
 def published(image: Tensor) -> np.ndarray:
-    red, green, blue = contrast(image)
-    luma = 0.299 * red + 0.587 * green + 0.114 * blue
-    red, green, blue = (luma + 2.718 * (channel - luma) for channel in (red, green, blue))
-    ycbcr = np.stack([luma, (blue - luma) / 1.772, (red - luma) / 1.402]).clip(-1, 1)
+    """docs/published.md: saturation within the gamut, and the length of two components after their contrast."""
+    weights = np.array([0.299, 0.587, 0.114])
+    colors = (contrast(image) + 1) / 2
+    luma = np.tensordot(weights, colors, 1)
+    colors = (luma + 2.718 * (colors - luma)).clip(0, 1)
+    luma = np.tensordot(weights, colors, 1)
+    ycbcr = 2 * np.stack([luma, 0.564 * (colors[2] - luma) + 0.5, 0.713 * (colors[0] - luma) + 0.5]) - 1
     grey = image.double().numpy().mean(0) / 255
     kernel = np.array([[3, 10, 3], [0, 0, 0], [-3, -10, -3]]) / 16
-    slope = np.hypot(ndimage.correlate(grey, kernel, mode="nearest"), ndimage.correlate(grey, kernel.T, mode="nearest"))
-    edges = 2 * arcsinh(slope.clip(max=1), 27.8) - 1
+    slopes = [arcsinh(ndimage.correlate(grey, one, mode="nearest"), 27.8) for one in (kernel, kernel.T)]
+    edges = 2 * np.hypot(*slopes) / (np.sqrt(2) * arcsinh(np.array(13 / 16), 27.8)) - 1
     return np.concatenate([diffuse(arcsinh(ycbcr, 10.0)), edges[None]])
 
 
@@ -79,6 +82,25 @@ def test_photographs(
     error = np.abs(got.numpy() / SCALE - formula(image))
     assert np.median(error) < 0.002
     assert error.max() < 0.03
+
+
+@pytest.mark.parametrize("name", ["coffee", "chelsea", "rocket"])
+def test_the_features_of_the_release_are_as_fine_as_float32(photo: Photo, name: str) -> None:
+    image = photo(name, 64)[:, :50]
+    got = published_features(image[None])[0]
+    assert (got.dtype, got.shape) == (torch.int32, (4, 50, 64))
+    assert int(got.abs().max()) <= ONE
+    error = np.abs(got.numpy() / ONE - published(image))
+    assert np.median(error) < 2e-7
+    assert error.max() < 5e-5  # diffusion can double a rounding error at each step
+
+
+def test_the_edge_channel_reaches_one_and_no_more() -> None:
+    """The largest of all windows of black and white pixels has the closed form by which lengths are divided."""
+    windows = torch.tensor([[255 * (code >> bit & 1) for bit in range(9)] for code in range(512)], dtype=torch.uint8)
+    edges = published_features(windows.view(512, 1, 3, 3).expand(-1, 3, -1, -1))[:, 3, 1, 1]
+    assert abs(int(edges.max()) - ONE) <= 1
+    assert int(edges.min()) == -ONE
 
 
 def test_diffusion_keeps_edges_and_smooths_the_rest() -> None:

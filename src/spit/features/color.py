@@ -51,10 +51,7 @@ def color_features(
         images ``(B, C, H, W)`` uint8 or in [0, 1], labels ``(B, H, W)``, offsets ``(B + 1,)``, boxes
         ``(ΣN, 4)`` to ``(ΣN, C·K·K)``, channel by channel.
     """
-    if images.dtype == torch.uint8:
-        normalized = kernels.look_up(images, _table(normalization, images.shape[1], images.device))
-    else:
-        normalized = NORMALIZATIONS[normalization](images)
+    normalized = normalize(images, normalization)
     if fill != "mean":
         masked = fill == "zero"
         return kernels.color_patches(normalized, labels, offsets, boxes, resolution, masked).flatten(1)
@@ -63,6 +60,13 @@ def color_features(
     colors, own = patches[:, :-1], patches[:, -1:]  # how much of each sample is the region's
     mean = colors.sum((2, 3), keepdim=True) / own.sum((2, 3), keepdim=True).clamp_min(1e-6)
     return (colors + (1 - own) * mean).flatten(1)
+
+
+def normalize(images: Tensor, normalization: str) -> Tensor:
+    """The colours, from uint8 or floats in [0, 1], in one of the ways of ``NORMALIZATIONS``."""
+    if images.dtype == torch.uint8:
+        return kernels.look_up(images, _table(normalization, images.shape[1], images.device))
+    return NORMALIZATIONS[normalization](images)
 
 
 def squares(boxes: Tensor, height: int, width: int) -> Tensor:

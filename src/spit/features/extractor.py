@@ -10,11 +10,15 @@ from torch import Tensor
 from spit import kernels
 from spit.contrast import arcsinh
 from spit.features.color import FILLS, NORMALIZATIONS, color_features, squares
+from spit.features.published import GRADIENT_CONTRAST, published_tokens
 from spit.images import Images, image_blocks, to_float
-from spit.options import Options, documented, option
+from spit.kernels.rules import Preset
+from spit.options import Options, documented, fix, option
 from spit.partition import Partition
 from spit.parts import check_partition
 from spit.tokens import Tokens
+
+_PUBLISHED = {"channels": 3, "normalization": "contrast", "fill": "zero", "gradient_contrast": GRADIENT_CONTRAST}
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,18 @@ class FeatureOptions(Options):
     fill: str = option(
         "zero", "What a colour patch has outside its region: zero (the paper), mean (the region's mean colour), or "
                 "image (what is there, in the smallest square around the region, as a ViT sees squares)", choices=FILLS)
+    preset: Preset = option(
+        "spit", "Layout and sampling of the features: spit, or published, those of the authors' release "
+                "(docs/published.md), which fix normalization, fill and gradient_contrast, for RGB")
+
+    def __post_init__(self) -> None:
+        if self.preset == "published":
+            fix(self, _PUBLISHED, "preset='published'")
+            if not self.resolution == self.position_bins == self.gradient_bins:
+                raise ValueError(f"expected resolution, position_bins and gradient_bins to be equal with "
+                                 f"preset='published', got {self.resolution}, {self.position_bins} and "
+                                 f"{self.gradient_bins}")
+        super().__post_init__()
 
 
 @documented
@@ -47,12 +63,14 @@ class FeatureExtractor(FeatureOptions):
     """The interpolating feature extractor φ, without parameters (§2.3).
 
     A token's features are ``[ξ^col, ξ^pos, ξ^grad]``: colour (C, K, K), position (K, K) and gradient (K, K), each
-    flattened. :mod:`spit.kernels` has their formulas.
+    flattened. :mod:`spit.kernels` has their formulas. With ``preset="published"`` the columns go bin by bin, each
+    with its three colours, then position, then gradient.
 
     Note:
-        Gradients are those of the raw grey image, as in the published code, not of the normalised one. Only the colour
-        features are differentiable with respect to the images: with the paper's narrow kernels a histogram is nearly a
-        count, whose slope carries little.
+        Gradients are those of the grey image before its colours are normalised. The authors' release adds an arcsinh
+        contrast to them; ``gradient_contrast=27.8`` does the same. Only the colour features are differentiable with
+        respect to the images: with the paper's narrow kernels a histogram is nearly a count, whose slope carries
+        little.
 
     Example:
         >>> import spit, torch
@@ -82,6 +100,10 @@ class FeatureExtractor(FeatureOptions):
         first = 0
         pairs = zip(self._match(image_blocks(images), partition), partition.packed_blocks(), strict=True)
         for block, (labels, offsets) in pairs:
+            if self.preset == "published":
+                features.append(published_tokens(block, labels, offsets, self.resolution, self.position_sigma,
+                                                 self.gradient_sigma if self.gradients else None))
+                continue
             if partition.frames is None:
                 boxes = kernels.region_boxes(labels, offsets)
                 windows = squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes

@@ -1,21 +1,19 @@
 """ViT checkpoints in timm's names, as our models (Prop. 1)."""
 
 import math
-import pickle
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from spit.config import ModelConfig
 from spit.errors import WeightsError
+from spit.interop.files import read_tensors, source_name
 from spit.model import SpitModel
-from spit.weights import Checkpoint, is_saved_model
+from spit.weights import Checkpoint
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -71,9 +69,10 @@ def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
 
 
 def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], heads: int | None = None,
-              mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> Checkpoint:
-    """The checkpoint that :func:`from_timm` builds a model from."""
-    tensors = _tensors(source)
+              mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
+              name: str | None = None) -> Checkpoint:
+    """The checkpoint that :func:`from_timm` builds a model from; ``name`` is what messages call it."""
+    tensors = read_tensors(source, "a ViT in timm's names")
     if isinstance(source, nn.Module):
         counts = (getattr(part, "num_heads", None) for part in source.modules())
         heads = heads or next((count for count in counts if isinstance(count, int)), None)
@@ -82,47 +81,8 @@ def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
         _refuse_module(source)
     _refuse_variants(tensors)
     config = _config(tensors, heads)
-    name = str(source) if isinstance(source, str | PathLike) else "timm checkpoint"
-    return Checkpoint(name, config, _rename(tensors, tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD)))
-
-
-def _tensors(source: object) -> dict[str, Tensor]:
-    if isinstance(source, nn.Module):
-        return dict(source.state_dict())
-    path = Path(source) if isinstance(source, str | PathLike) else None
-    if path is not None:
-        source = _read(path)
-    for wrapper in ("model", "state_dict"):  # as training scripts save them
-        if isinstance(source, Mapping) and isinstance(source.get(wrapper), Mapping):
-            source = source[wrapper]
-    if not isinstance(source, Mapping) or not all(isinstance(value, Tensor) for value in source.values()):
-        if path is not None:
-            raise WeightsError(f"{path} does not hold a state dict of tensors alone; save model.state_dict()")
-        raise TypeError(f"expected a state dict, a timm module or a path, got {type(source).__name__}")
-    return {str(name): tensor for name, tensor in source.items()}
-
-
-def _read(path: Path) -> object:
-    wanted = "expected a .safetensors or .pth file of a ViT in timm's names"
-    if is_saved_model(path):
-        raise WeightsError(f"{wanted}, got a folder that spit saved, {path}; spit.load_model loads it")
-    if path.is_dir():
-        raise WeightsError(f"{wanted}, got a folder, {path}; give the file in it")
-    if not path.exists():
-        raise WeightsError(f"no file {path}; {wanted}")
-    try:
-        if path.suffix.lower() == ".safetensors":
-            return safetensors.torch.load_file(path)
-        with path.open("rb") as file:
-            start = file.read(2)
-        if start[:1] == b"\x80" or start == b"PK":  # a pickle, or the archive that torch.save makes
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged pickle stops torch's reader with almost any exception
-        reason = str(error).strip().partition("\n")[0]
-        if isinstance(error, pickle.UnpicklingError):  # torch's text advises to unpickle whatever is there
-            reason = "nothing else is unpickled: save model.state_dict()"
-        raise WeightsError(f"{path} is not a file of tensors alone, or is damaged ({reason}); get it again") from error
-    raise WeightsError(f"{path} holds no weights; {wanted}")
+    return Checkpoint(name or source_name(source), config,
+                      _rename(tensors, tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD)))
 
 
 def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:

@@ -2,7 +2,8 @@
 
 ``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba and
 ``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
-selects one. The operations of ``kernels.portable`` are plain torch and run on any device.
+selects one. The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run
+on any device.
 
 Code outside this package imports from here or from ``kernels.rules``, never from a backend.
 """
@@ -21,13 +22,15 @@ from torch import Tensor
 from spit.errors import MissingExtra
 from spit.kernels import reference
 from spit.kernels.portable import exact_sqrt, level_offsets, pieces, region_sizes
+from spit.kernels.published import ONE, published_superpixels
 from spit.kernels.rules import SCALE, Levels, Rules
 from spit.options import check_choice
 
 __all__ = [
-    "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
-    "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram", "refine",
-    "region_boxes", "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels",
+    "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
+    "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram",
+    "published_superpixels", "refine", "region_boxes", "region_sizes", "saturate", "scharr", "superpixel_labels",
+    "superpixels",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])

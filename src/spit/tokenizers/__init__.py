@@ -22,6 +22,6 @@ def create_tokenizer(name: str, **options: Any) -> Tokenizer:
     Example:
         >>> import spit
         >>> spit.create_tokenizer("voronoi", cells=64)
-        VoronoiTokenizer(cells=64, seed=0)
+        VoronoiTokenizer(cells=64, seed=0, preset='spit')
     """
     return cast(Tokenizer, TOKENIZERS.create(name, options))

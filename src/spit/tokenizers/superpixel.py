@@ -8,11 +8,11 @@ from torch import Tensor
 
 from spit import kernels
 from spit.images import Images, image_blocks, quantize
-from spit.kernels.rules import Rules, Similarity
-from spit.options import documented, option
+from spit.kernels.rules import Preset, Rules, Similarity
+from spit.options import documented, fix, option
 from spit.partition import Hierarchy, Partition
 from spit.tokenizers.base import Tokenizer
-from spit.tokenizers.preprocess import Features, superpixel_features
+from spit.tokenizers.preprocess import Features, coarse, published_features, superpixel_features
 from spit.tokens import offsets_of
 
 SelfLoop = Literal["clipped", "paper", "published", "none"]
@@ -23,6 +23,7 @@ _LOOPS: dict[SelfLoop, tuple[float, float | None]] = {  # loop_mean and loop_cli
     "published": (2.0, 0.75),
     "none": (1.0, None),
 }
+_PUBLISHED = {"features": "published", "similarity": "cosine", "self_loop": "published", "max_tokens": None}
 
 
 @documented
@@ -43,11 +44,12 @@ class SuperpixelTokenizer(Tokenizer):
 
     levels: int = option(4, "Levels T of the hierarchy", least=1)
     compactness: float = option(
-        0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions", least=0,
-        most=1)
+        0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions. The "
+             "release's λ of 0.1 (preset=published) is 0.4706 with preset=spit", least=0, most=1)
     merge_threshold: float = option(
         0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
-             "distance (App. B); 0 joins none", least=0, below=inf)
+             "distance (App. B), or with preset=published by this range over the channels; 0 joins none", least=0,
+        below=inf)
     max_tokens: int | None = option(
         None, "Exact upper bound on the regions of an image; the most similar neighbours are joined until it holds "
               "(default: no bound)", least=1)
@@ -62,10 +64,22 @@ class SuperpixelTokenizer(Tokenizer):
     self_loop: SelfLoop = option(
         "clipped", "Weight of staying alone, (size - mean) / std of the level's region sizes: clipped to ±0.75; paper, "
                    "not clipped (about 1.8 times the regions); published, clipped and against twice the mean; none")
+    preset: Preset = option(
+        "spit", "Rules of contraction: spit, or published, those of the authors' release (docs/published.md), which "
+                "fix features, similarity and self_loop and have no max_tokens")
+
+    def __post_init__(self) -> None:
+        if self.preset == "published":
+            fix(self, _PUBLISHED, "preset='published'")
+        super().__post_init__()
 
     def partition(self, block: Tensor) -> Partition:
-        labels, counts = kernels.superpixel_labels(superpixel_features(block, self.features), self._rules())
-        return self.refined(Partition._trusted((labels,), offsets_of(counts)), block)
+        if self.preset == "published":
+            part = self._levels(block)[-1]
+        else:
+            labels, counts = kernels.superpixel_labels(superpixel_features(block, self.features), self._rules())
+            part = Partition._trusted((labels,), offsets_of(counts))
+        return self.refined(part, block)
 
     def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
@@ -76,9 +90,17 @@ class SuperpixelTokenizer(Tokenizer):
         return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
 
     def _hierarchy(self, block: Tensor) -> Hierarchy:
-        features = superpixel_features(block, self.features)
-        levels = Hierarchy._of(features, kernels.superpixels(features, self._rules()))
+        levels = self._levels(block)
         return levels if self.refine == 0 else levels.below(self.refined(levels[-1], block))
+
+    def _levels(self, block: Tensor) -> Hierarchy:
+        """The hierarchy before refinement."""
+        if self.preset == "published":
+            fine = published_features(block)
+            return Hierarchy._of(coarse(fine), kernels.published_superpixels(
+                fine, self.levels, self.compactness, self.merge_threshold))
+        features = superpixel_features(block, self.features)
+        return Hierarchy._of(features, kernels.superpixels(features, self._rules()))
 
     def refined(self, part: Partition, block: Tensor) -> Partition:
         """A partition of a ``(B, C, H, W)`` block after ``refine`` sweeps of boundary moves."""

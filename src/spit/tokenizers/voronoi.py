@@ -1,5 +1,6 @@
 """Random Voronoi cells: the control tokenizer of RViT (§1.1, App. C)."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.images import quantize
+from spit.kernels.rules import Preset
 from spit.options import documented, option
 from spit.partition import Partition
 from spit.tokenizers.base import Tokenizer
@@ -28,13 +30,16 @@ class VoronoiTokenizer(Tokenizer):
         Partition(2 images of 48×80, regions [64, 64])
     """
 
-    cells: int | None = option(None, "Number of cells (default: one for every 256 pixels)", least=1)
+    cells: int | None = option(
+        None, "Number of cells (default: one for every 256 pixels; with preset=published √(H·W), rounded)", least=1)
     seed: int = option(0, "Another seed gives other cells")
+    preset: Preset = option("spit", "Default number of cells: spit, or published, that of the authors' release")
 
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape
         pixels = height * width
-        cells = max(pixels // 256, 1) if self.cells is None else self.cells
+        default = round(math.sqrt(pixels)) if self.preset == "published" else max(pixels // 256, 1)
+        cells = default if self.cells is None else self.cells
         if cells > pixels:
             raise ValueError(f"{cells} Voronoi cells do not fit in an image of {height}×{width} = {pixels} pixels; "
                              "ask for fewer cells or resize the image")
