@@ -7,7 +7,7 @@ import torch
 
 import spit
 from spit.attribution import Lime
-from spit.attribution.lime import Ridge, similarity, slic_regions
+from spit.attribution.lime import Ridge, similarity, slic_regions, without_tokens
 from spit.errors import MissingExtra
 
 QUICK = Lime(samples=40, regions=9)
@@ -55,6 +55,30 @@ def test_regions_are_omitted_with_chance_p(images):
     omitted = 1 - masks.mean(1)
     assert abs(omitted.mean() - 0.2) < 0.01
     assert omitted.std() > 0.06  # p is drawn anew for each sample: more spread than .05 of one p
+    assert torch.equal(Lime(samples=2000, p="keep").masks(images[0], 64), 1 - masks)
+
+
+def test_tokens_of_omitted_regions_are_dropped(small, images):
+    model, labels = small(), slic_regions(images[0], 9)
+    regions = int(labels.max()) + 1
+    find, ask = without_tokens(model, images[0], labels)
+    partition, features = model.tokenize(images[:1])
+    mask = torch.zeros(regions)
+    mask[[0, 2]] = 1
+    inside = (labels == 0) | (labels == 2)
+    shares = [inside[partition.labels[0] == token].double().mean() for token in range(len(features.values))]
+    kept = find(mask)
+    assert kept[0].tolist() == [bool(share > 0.5) for share in shares]
+    assert 0 < kept.sum() < len(shares)
+    with torch.no_grad():
+        answers = ask(torch.cat([find(torch.ones(regions)), kept, find(torch.zeros(regions))]))
+        expected = [model(images[:1])[0], model.run(features.select(kept[0]))[0][0],
+                    model.run(features.select(torch.zeros_like(kept[0])))[0][0]]  # the class token alone
+    torch.testing.assert_close(answers, torch.stack(expected), atol=1e-5, rtol=1e-4)
+    for p in ("omit", "keep"):
+        values = spit.explain(model, images[:1], Lime(samples=40, regions=9, p=p, remove="tokens"))
+        assert values.std() > 0
+        assert not torch.equal(values, spit.explain(model, images[:1], Lime(samples=40, regions=9, p=p)))
 
 
 def test_ridge_is_weighted_least_squares():
@@ -75,7 +99,8 @@ def test_the_kernel():
 
 def test_errors(small, images, monkeypatch):
     for options, message in (({"samples": 0}, "samples of at least 1"),
-                             ({"omitted": (0.5, 1.5)}, "omitted of at most 1")):
+                             ({"share": (0.5, 1.5)}, "share of at most 1"),
+                             ({"p": "drop"}, "p to be one of omit, keep")):
         with pytest.raises(ValueError, match=message):
             Lime(**options)
     monkeypatch.setitem(sys.modules, "captum.attr", None)

@@ -108,6 +108,12 @@ def test_methods_for_a_model(small, images, tmp_path):
     assert names(MethodOptions(prototypes=(file,)), model) == ["flow", "prototype", "lime"]
     assert names(MethodOptions(("random,flow", "random")), model) == ["random", "flow"]
     assert MethodOptions(("lime",), samples=3).methods_for(model) == [Lime(samples=3)]
+    chosen = MethodOptions(("lime,prototype",), lime_p="keep", lime_remove="tokens", prototypes=(file,),
+                           prototype_form="paper").methods_for(model)
+    assert chosen[0] == Lime(p="keep", remove="tokens")
+    assert chosen[1].form == "paper"
+    assert torch.equal(spit.explain(model, images, chosen[1]),
+                       spit.explain(model, images, PrototypeProjection(file, "paper")))
     with pytest.raises(WeightsError, match="no prototypes"):
         MethodOptions(("prototype",)).methods_for(model)
     with pytest.raises(ValueError, match="did you mean 'flow'"):

@@ -1,12 +1,24 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 import spit
 from spit import registry
-from spit.attribution import PrototypeProjection, Prototypes, fit_prototypes, load_prototypes
-from spit.attribution.prototypes import find_prototypes, project
+from spit.attribution import (
+    PrototypeProjection,
+    Prototypes,
+    fit_prototypes,
+    load_prototypes,
+    occlude,
+    rank_pixels,
+)
+from spit.attribution.prototypes import find_prototypes, project, received
+from spit.backbone import Recorder
+from spit.backbone.block import LayerScale
 from spit.errors import WeightsError
+from spit.predictor import Predictor
 
 
 def test_saved_and_loaded(small, images, tmp_path):
@@ -53,6 +65,8 @@ def test_errors(small, images, tmp_path):
         made.check(small(classes=7))
     with pytest.raises(WeightsError, match="7 classes and width 24"):
         spit.explain(small(classes=7), images, PrototypeProjection(made))
+    with pytest.raises(ValueError, match="form to be one of class, paper"):
+        PrototypeProjection(made, "pca")
 
 
 def test_equals_the_svd_of_the_centred_matrix():
@@ -78,11 +92,51 @@ def test_tokens_like_the_prototypes_are_bright():
 def test_the_target_chooses_the_prototypes(small, images):
     model = small()
     made = fit_prototypes(model, images, [0, 1, 2])
-    method = PrototypeProjection(made)
+    method = PrototypeProjection(made, "paper")
     output = model(images, record=())
     values = [project(tokens, made.values[1]) for tokens in output.tokens]
     expected = output.partition.paint(torch.cat(values).detach())
     torch.testing.assert_close(spit.explain(model, images, method, 1), expected)
+
+
+def test_the_class_form_by_hand(small, images):
+    """Value, attention's projection, LayerScale, final norm, then the class's prototypes against all prototypes."""
+    model = small()
+    block, norm = model.backbone.blocks[-1], model.backbone.norm
+    block.scale1 = LayerScale(24, 0.5)
+    torch.nn.init.uniform_(norm.weight, 0.5, 2)
+    made = fit_prototypes(model, images, [0, 1, 2])
+    [seen] = Predictor(model)(images[0]).passes
+    with torch.no_grad():
+        rows = model.encode(model.tokenize(images[:1])[1], recorder := Recorder({"features": [0]})).values
+        entering = block.norm1(recorder.features[0].values)[1:]
+        told = 0.5 * (block.attention.qkv.weight[48:] @ entering.T).T @ block.attention.projection.weight.T
+        told = (told - told.mean(1, keepdim=True)) * norm.weight
+    assert len(rows) == len(told) + 1
+    expected = told @ (made.values[2].mean(0) - made.values.mean((0, 1)))
+    [got] = PrototypeProjection(made)(seen, torch.tensor([2]))
+    torch.testing.assert_close(got, seen.paint(expected)[0], atol=1e-5, rtol=1e-4)
+
+
+def test_only_the_class_form_depends_on_the_class(photo):
+    """|corr| of the maps of two classes, and what occlusion says of the bright side."""
+    predictor = spit.load("spit_tiny_16", device="cpu")
+    prediction = predictor(photo("coffee", 224))
+    for form, least, most in (("class", 0, 0.9), ("paper", 0.999, 1.001)):
+        maps = [prediction.explain(PrototypeProjection(form=form), target).flatten() for target in (967, 281, 817)]
+        same = torch.corrcoef(torch.stack(maps))[0, 1:].abs()
+        assert least <= same.min() <= same.max() <= most, form
+    espresso = int(prediction.logits.argmax())
+    values = prediction.explain(PrototypeProjection())
+    [without_top, without_rest] = (predictor(occlude(torch.stack(prediction.images), rank_pixels(side), 0.2))
+                                   .probabilities[0, espresso] for side in (values, -values))
+    assert without_top < without_rest / 2
+
+
+def test_the_class_form_needs_the_layers_of_a_transformer():
+    model = SimpleNamespace(backbone=torch.nn.Identity(), config=SimpleNamespace(backbone="mine"))
+    with pytest.raises(ValueError, match="got backbone 'mine'; use form='paper'"):
+        received(SimpleNamespace(model=model))
 
 
 def test_a_file_will_do(small, images, tmp_path):
@@ -91,10 +145,11 @@ def test_a_file_will_do(small, images, tmp_path):
     path = made.save(tmp_path / "own.safetensors")
     by_file, by_object = PrototypeProjection(path), PrototypeProjection(made)
     assert torch.equal(spit.explain(model, images, by_file), spit.explain(model, images, by_object))
-    assert by_file.config() == by_object.config() == {"prototypes": made.digest}
+    assert by_file.config() == by_object.config() == {"prototypes": made.digest, "form": "class"}
 
 
 def test_an_image_of_one_token(small):
     model = small()
     made = fit_prototypes(model, torch.zeros(1, 3, 8, 8))
-    assert spit.explain(model, torch.zeros(1, 3, 8, 8), PrototypeProjection(made)).isfinite().all()
+    for form in ("class", "paper"):
+        assert spit.explain(model, torch.zeros(1, 3, 8, 8), PrototypeProjection(made, form)).isfinite().all()

@@ -48,6 +48,20 @@ def test_table_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: 
     assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 12
 
 
+def test_as_paper(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
+    file = fit_prototypes(library.load_model(model).eval(), data, size=32).save(tmp_path / "own.safetensors")
+    base = ("evaluate", "faithfulness", "--data", data, "--model", model, "--size", 32, "--prototypes", file,
+            "--samples", 8, "--json", "--as-paper")
+    document = spit(*base).json
+    assert [row["method"] for row in document["rows"]] == ["lime", "flow", "prototype", "random"]
+    options = {one["method"]: one for one in document["options"]}
+    assert (options["lime"]["p"], options["lime"]["remove"], options["lime"]["samples"]) == ("keep", "tokens", 8)
+    assert options["prototype"]["form"] == "paper"
+    assert (document["dropped"], document["dropped_images"]) == (0, [])
+    assert [row["method"] for row in spit(*base, "--method", "flow").json["rows"]] == ["flow"]
+    assert "leave out --lime-p" in spit(*base, "--lime-p", "keep").error
+
+
 def test_limit_curves_and_no_output(spit: Run, data: Path, model: Path) -> None:
     document = spit("evaluate", "faithfulness", "--data", data, "--model", model, "--size", 32, "--limit", 2,
                     "--curves", "--method", "flow", "--json").json

@@ -12,6 +12,7 @@ import spit as library
 from spit.attribution import fit_prototypes
 from spit.config import ModelConfig
 from spit.data.crops import central_square
+from spit.drawing import draw_panel
 from spit.model import SpitModel
 
 Run = Callable[..., Any]
@@ -50,6 +51,26 @@ def test_everything_about_an_image(spit: Run, photo: Callable[..., Path], folder
     np.testing.assert_allclose(flow, library.explain(own, square, "flow")[0].numpy(), rtol=1e-5)
     with Image.open(out / "cat.explain.png") as panel:
         assert panel.width > 5 * 360
+
+
+def test_panels_say_what_depends_on_the_class(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    path = photo(tmp_path / "cat.png")
+    told: list[list[tuple[str, str]]] = []
+    file = fit_prototypes(library.load_model(folder).eval(), torch.rand(2, 3, 32, 32)).save(
+        tmp_path / "own.safetensors")
+
+    def drawn(rows: Any, *rest: Any) -> Image.Image:
+        told.append([(tile.caption, tile.detail) for tile in rows[0]])
+        return draw_panel(rows, *rest)
+
+    monkeypatch.setattr("spit.cli.explain.draw_panel", drawn)
+    for form in ("class", "paper"):
+        result = spit("explain", path, "--model", folder, "--size", 32, "--method", "prototype", "--prototypes", file,
+                      "--prototype-form", form, "-o", tmp_path / "out")
+        assert result.code == 0, result.err
+    assert [panel[2] for panel in told[::2]] == [("Prototypes", "of the class"),
+                                                 ("Prototype PCA", "hardly depends on the class")]
 
 
 def test_targets_models_and_tokenizers(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,

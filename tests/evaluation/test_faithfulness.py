@@ -2,12 +2,13 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 import spit
-from spit.attribution import Flow, RandomControl, occlude, rank_pixels
+from spit.attribution import Flow, Lime, RandomControl, occlude, rank_pixels
 from spit.data.crops import central_square
 from spit.evaluation.faithfulness import (
     CURVE,
@@ -107,6 +108,40 @@ def test_cases_are_models_with_methods(predictor):
     assert [case.name for case in cases] == [f"small-{kind}, {name}" for kind in ("patch", "superpixel")
                                              for name in ("flow", "rollout", "random")]
     assert len(cases[0].shares) == 11
+
+
+def test_the_papers_choices(predictor):
+    methods = Methods().as_paper()
+    assert methods.names == ["lime", "flow", "prototype", "random"]
+    assert (methods.lime_p, methods.lime_remove, methods.prototype_form) == ("keep", "tokens", "paper")
+    [case] = Methods(("lime",), 4, curves=True).as_paper().cases([predictor()])
+    assert case.method == Lime(4, p="keep", remove="tokens")
+    assert len(case.shares) == 11
+    for options in ({"lime_p": "keep"}, {"lime_remove": "tokens"}, {"prototype_form": "paper"}):
+        with pytest.raises(ValueError, match="--as-paper sets the reading of LIME"):
+            Methods(**options).as_paper()
+
+
+def test_images_of_few_regions_are_dropped_for_all_methods(predictor, labelled, tmp_path):
+    """SLIC finds one region in narrow stripes; 37 pixels are cropped to 32 without resizing."""
+    stripes = np.broadcast_to(np.arange(37) % 2 * 255, (37, 37)).astype(np.uint8)
+    Image.fromarray(stripes).convert("RGB").save(tmp_path / "stripes.png")
+    samples = [*spread(find_images(labelled), 3), *find_images(tmp_path)]
+    own = predictor("patch", size=8)
+    cases = [FaithfulnessCase(own, Flow()), FaithfulnessCase(own, Lime(samples=4))]
+    protocol = FaithfulnessProtocol(labelled, samples, cases)
+    runner = Runner()
+    report = runner.evaluate(protocol)
+    assert [row.images for row in report.rows] == [3, 3]
+    document = report.document()
+    assert (document["images"], document["dropped"], document["dropped_images"]) == (4, 1, ["stripes.png"])
+    assert "; dropped 1;" in report.head
+    flow = runner.rows(FaithfulnessProtocol(labelled, samples, cases[:1]))
+    assert flow[0].images == 4  # without LIME there are no regions to count
+    kept = runner.rows(FaithfulnessProtocol(labelled, samples[:3], cases[:1]))
+    assert kept[0].deletion == report.rows[0].deletion
+    with pytest.raises(ValueError, match="SLIC finds 5 regions, got none; measure without lime"):
+        runner.rows(FaithfulnessProtocol(labelled, samples[3:], cases))
 
 
 def test_curves_are_drawn():

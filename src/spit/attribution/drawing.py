@@ -19,8 +19,9 @@ CLIPPED = 0.05  # share of the pixels at either end, so that a few tokens do not
 SHADE = 0.35  # weight of the grey image below the colours
 SHARES = (0.05, 0.1, 0.2, 0.5)  # of the paper's occlusion figures
 CAPTIONS = {"flow": ("Attention flow", "same for any class"), "rollout": ("Attention rollout", "same for any class"),
-            "prototype": ("Prototype PCA", "of the class"), "lime": ("LIME (SLIC)", "of the class"),
+            "prototype": ("Prototypes", "of the class"), "lime": ("LIME (SLIC)", "of the class"),
             "relevance": ("Relevance", "of the class"), "random": ("Random", "a control")}
+PAPER_PROTOTYPE = ("Prototype PCA", "hardly depends on the class")  # PrototypeProjection(form="paper")
 
 
 def draw_map(image: Tensor, values: Tensor) -> Image.Image:
@@ -38,8 +39,12 @@ def draw_map(image: Tensor, values: Tensor) -> Image.Image:
     return Image.fromarray(np.rint((1 - SHADE) * _colors(level) + SHADE * grey).astype(np.uint8))
 
 
-def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, detail: str) -> list[Tile]:
+def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, detail: str,
+              captions: Mapping[str, tuple[str, str]] = CAPTIONS) -> list[Tile]:
     """A row of Fig. 1: the image, its tokens, and a map for each method.
+
+    Args:
+        caption, detail: of the image; ``captions``: of the maps, by the method's name.
 
     Shape:
         a prediction of one image; maps ``(H, W)`` by the method's name.
@@ -47,7 +52,7 @@ def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, 
     [image], partition = prediction.images, prediction.partition
     tokens = f"{int(partition.counts[0]):,} {prediction.predictor.model.config.tokenizer} tokens"
     row = [Tile(as_picture(image), caption, detail), Tile(draw_overlay(image, partition), "Tokens", tokens)]
-    return row + [Tile(draw_map(image, values), *CAPTIONS.get(name, (name, ""))) for name, values in maps.items()]
+    return row + [Tile(draw_map(image, values), *captions.get(name, (name, ""))) for name, values in maps.items()]
 
 
 def occlusion_rows(prediction: Prediction, values: Tensor, label: int, before: str) -> list[list[Tile]]:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +13,11 @@ from spit.forward_pass import ForwardPass
 from spit.images import quantize, to_float
 from spit.model import SpitModel
 from spit.options import Options, documented, option
+from spit.tokens import Tokens
+
+Omission = Literal["omit", "keep"]
+Removal = Literal["pixels", "tokens"]
+Query = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]
 
 
 @documented
@@ -21,11 +26,16 @@ class Lime(Options):
     """captum's LIME on SLIC regions, as in App. D.
 
     Regions come from SLIC, not from the model's tokenizer, and masks from the image's pixels and the seed, so all
-    models get the same masks. In each sample a region is *omitted*, replaced by the image's mean colour, with
-    probability ``p ~ U(0.1, 0.3)``, drawn once a sample. (The paper does not say whether p is of presence or omission;
-    with presence the model would see almost nothing.) Samples are weighted by LIME's kernel, ``exp(−d² / 2σ²)`` with d
-    the cosine distance to the whole image and σ = 0.25. The surrogate is ridge regression with an intercept.
-    ``progress`` is called after each forward pass with the number of an image's masks done.
+    models get the same masks. Each sample draws ``p ~ U(0.1, 0.3)`` once. The paper does not say whether p is the
+    probability of "presence or omission" of a region: ``p="omit"`` removes about a fifth of the image, ``p="keep"``
+    four fifths. Nor does it say what happens to an omitted region. With ``remove="pixels"`` it gets the image's mean
+    colour, and the image is tokenized again. With ``remove="tokens"`` the model gets only the tokens that have more
+    than half of their pixels in present regions. The authors' release keeps p and drops tokens.
+    docs/attribution.md compares them.
+
+    Samples are weighted by LIME's kernel, ``exp(−d² / 2σ²)`` with d the cosine distance to the whole image and σ =
+    0.25. The surrogate is ridge regression with an intercept. ``progress`` is called after each forward pass with the
+    number of an image's masks done.
 
     Example:
         >>> import spit, torch
@@ -40,8 +50,11 @@ class Lime(Options):
 
     samples: int = option(256, "LIME: masks an image, each a forward pass of one image", least=1)
     regions: int = option(64, "Number of regions that SLIC aims at", least=1)
-    omitted: tuple[float, float] = option((0.1, 0.3), "Bounds of the probability that a region is omitted", least=0,
-                                          most=1)
+    share: tuple[float, float] = option((0.1, 0.3), "Bounds of the probability p", least=0, most=1)
+    p: Omission = option("omit", "LIME: whether p, 0.1 to 0.3, is the probability that a region is omitted or kept",
+                         flag="lime-p")
+    remove: Removal = option("pixels", "LIME: paint omitted pixels in the mean colour, or drop their tokens",
+                             flag="lime-remove")
     penalty: float = option(1.0, "Penalty of the ridge regression", least=0)
     seed: int = option(0, "Seed of the masks")
     batch: int | None = option(None, "Masked images in a forward pass (default: 32, or 256 on a GPU)", least=1)
@@ -60,36 +73,55 @@ class Lime(Options):
         from captum.attr import LimeBase
 
         labels = slic_regions(image, self.regions).to(image.device)
-        pixels = to_float(image[None])
-        mean = pixels.mean((2, 3), keepdim=True)
         masks = self.masks(image, int(labels.max()) + 1).to(image.device)
+        present, ask = (without_tokens if self.remove == "tokens" else without_pixels)(model, image, labels)
         answered = 0
 
-        def probabilities(occluded: Tensor) -> Tensor:
+        def probabilities(perturbed: Tensor) -> Tensor:
             nonlocal answered
-            answer: Tensor = model(occluded).float().softmax(1)[:, label]
-            answered += len(occluded)
+            answer = ask(perturbed).float().softmax(1)[:, label]
+            answered += len(perturbed)
             self.progress(answered)
             return answer
-
-        def present(mask: Tensor, *_: Any, **__: Any) -> Tensor:
-            return torch.where(mask[0, labels].bool(), pixels, mean)
 
         def sample(*_: Any, **__: Any) -> Iterator[Tensor]:
             yield from masks.split(1)
 
         lime = LimeBase(probabilities, Ridge(self.penalty), similarity, sample, perturb_interpretable_space=True,
-                        from_interp_rep_transform=present, to_interp_rep_transform=None)
+                        from_interp_rep_transform=lambda mask, *_, **__: present(mask[0]), to_interp_rep_transform=None)
         batch = self.batch or (256 if image.is_cuda else 32)
-        coefficients: Tensor = lime.attribute(pixels, n_samples=len(masks), perturbations_per_eval=batch)
+        coefficients: Tensor = lime.attribute(image[None], n_samples=len(masks), perturbations_per_eval=batch)
         return coefficients.to(image.device)[labels]
 
     def masks(self, image: Tensor, regions: int) -> Tensor:
         """Which regions are present in each sample, ``(samples, regions)`` float."""
         random = image_generator(image, self.seed)
-        least, most = self.omitted
-        omitted = torch.rand(self.samples, 1, generator=random) * (most - least) + least
-        return (torch.rand(self.samples, regions, generator=random) >= omitted).float()
+        least, most = self.share
+        share = torch.rand(self.samples, 1, generator=random) * (most - least) + least
+        drawn = torch.rand(self.samples, regions, generator=random)
+        return (drawn >= share if self.p == "omit" else drawn < share).float()
+
+
+def without_pixels(model: SpitModel, image: Tensor, labels: Tensor) -> Query:
+    """A function that paints the regions that a mask omits, and the model that sees such images."""
+    pixels = to_float(image[None])
+    mean = pixels.mean((2, 3), keepdim=True)
+    return lambda mask: torch.where(mask[labels].bool(), pixels, mean), model
+
+
+def without_tokens(model: SpitModel, image: Tensor, labels: Tensor) -> Query:
+    """A function that finds the tokens of the regions that a mask keeps, and γ, f and h on those tokens alone."""
+    partition, features = model.tokenize(image[None])
+    [tokens], regions = partition.blocks[0], int(labels.max()) + 1
+    count = len(features.values)
+    shared = torch.bincount(tokens.flatten().long() * regions + labels.flatten(), minlength=count * regions)
+    inside = shared.view(count, regions).float() / partition.sizes()[:, None]  # share of a token's pixels in a region
+
+    def ask(kept: Tensor) -> Tensor:
+        copies = Tokens(features.values.repeat(len(kept), 1), count * torch.arange(len(kept) + 1, device=kept.device))
+        return model.run(copies.select(kept.flatten()))[0]
+
+    return lambda mask: (inside @ mask > 0.5)[None], ask
 
 
 def image_generator(image: Tensor, seed: int) -> torch.Generator:

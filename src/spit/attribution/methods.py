@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from spit.attribution.flow import Flow, Rollout
-from spit.attribution.lime import Lime, check_lime, image_generator
-from spit.attribution.prototypes import PrototypeProjection, find_prototypes
+from spit.attribution.lime import Lime, Omission, Removal, check_lime, image_generator
+from spit.attribution.prototypes import Form, PrototypeProjection, find_prototypes
 from spit.attribution.relevance import Relevance
 from spit.errors import MissingExtra, WeightsError
 from spit.forward_pass import ForwardPass
@@ -81,7 +81,7 @@ def explain(model: SpitModel | Predictor, images: Sources, method: str | Method 
     ============  =========================================================================  ===========
     "flow"        its token's share of the class token's attention through all layers        no
     "rollout"     the same, by the mean over heads and half the residual                     no
-    "prototype"   its token on the first principal component of tokens and prototypes        yes
+    "prototype"   what its token adds to the class token towards the class's prototypes      yes
     "lime"        the coefficient of its SLIC region in a linear model of the probability    yes
     "relevance"   its token's share by attention times gradient                              yes
     "random"      a random value for its token, a control                                    no
@@ -134,7 +134,7 @@ def _method(method: str | Method, predictor: Predictor) -> Method:
     if not callable(chosen):
         raise TypeError(f"expected a method by name ({', '.join(METHODS)}) or a method object, got {method!r}")
     if isinstance(chosen, PrototypeProjection):  # finds its prototypes once, not for each image
-        return PrototypeProjection(chosen.load(predictor))
+        return replace(chosen, prototypes=chosen.load(predictor))
     return chosen
 
 
@@ -205,9 +205,12 @@ class MethodOptions(Options):
     method: tuple[str, ...] = option(
         (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
     samples: int = same(Lime, "samples", 256)
+    lime_p: Omission = same(Lime, "p", "omit")
+    lime_remove: Removal = same(Lime, "remove", "pixels")
     prototypes: tuple[Path, ...] = option(
-        (), "File that spit.attribution.fit_prototypes saved; each model takes those of its own weights (default: "
-            "those that come with spit)", metavar="FILE")
+        (), "File that spit prototypes wrote; each model takes those of its own weights (default: those that come with "
+            "spit)", metavar="FILE")
+    prototype_form: Form = same(PrototypeProjection, "form", "class")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -238,8 +241,8 @@ class MethodOptions(Options):
 
     def _make(self, name: str, model: SpitModel | Predictor) -> Method:
         if name == "prototype":
-            return PrototypeProjection(find_prototypes(model, self.prototypes))
+            return PrototypeProjection(find_prototypes(model, self.prototypes), self.prototype_form)
         if name == "lime":
             check_lime()
-            return Lime(samples=self.samples)
+            return Lime(self.samples, p=self.lime_p, remove=self.lime_remove)
         return create_method(name)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import safetensors.torch
 import torch
@@ -14,14 +14,20 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from spit import registry
+from spit.backbone import Transformer
+from spit.embedder import take_class_token
 from spit.errors import WeightsError
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
+from spit.options import Options, documented, option
 from spit.predictor import Predictor
+from spit.tokens import Tokens
 from spit.weights import write_whole
 
 FILE = "prototypes.safetensors"
 FORMAT = 1
+HOW = "make them with spit prototypes --data PHOTOS --model MODEL, or with spit.attribution.fit_prototypes"
+Form = Literal["class", "paper"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Prototypes:
         expected, got = (model.config.num_classes, model.config.width), (len(self.values), self.values.shape[-1])
         if expected != got:
             raise WeightsError(f"expected prototypes of {expected[0]} classes and width {expected[1]}, as the model "
-                               f"has, got {got[0]} and {got[1]}; make them with spit.attribution.fit_prototypes")
+                               f"has, got {got[0]} and {got[1]}; {HOW}")
 
 
 def load_prototypes(source: Prototypes | str | PathLike[str]) -> Prototypes:
@@ -78,8 +84,7 @@ def load_prototypes(source: Prototypes | str | PathLike[str]) -> Prototypes:
     if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
         folder = registry.checkpoint_folder(str(source))
         if folder is None or not (folder / FILE).exists():
-            raise WeightsError(f"no prototypes of {source} come with spit; make them with "
-                               "spit.attribution.fit_prototypes")
+            raise WeightsError(f"no prototypes of {source} come with spit; {HOW}")
         path = folder / FILE
     try:
         with safe_open(str(path), framework="pt") as file:
@@ -104,38 +109,47 @@ def find_prototypes(model: SpitModel | Predictor, files: Iterable[str | PathLike
         if found.about.get("weights") == predictor.digest:
             found.check(predictor.model)
             return found
-    raise WeightsError("no prototypes of this model's weights, neither given nor with spit; make them with "
-                       "spit.attribution.fit_prototypes(model, images).save(\"prototypes.safetensors\") and give them "
+    raise WeightsError(f"no prototypes of this model's weights, neither given nor with spit; {HOW}; then give them "
                        "with --prototypes FILE, in Python with spit.attribution.PrototypeProjection(FILE)")
 
 
+@documented
 @dataclass(frozen=True)
-class PrototypeProjection:
-    """``Φ(ξ) v`` with v the first right singular vector of ``M − μ(M)``, ``M = [Φ(ξ); ν_c]``.
+class PrototypeProjection(Options):
+    """Tokens on a direction that the class's prototypes ν_c give.
 
-    Φ(ξ) are the image's tokens after the final norm, and ν_c the prototypes of the class, which J(ν) keeps near unit
-    length. The paper does not say which way v points; here the prototypes lie on its positive side.
+    ``form="class"``: ``⟨γ ⊙ W_O V(ξ), μ(ν_c) − μ(ν)⟩``, with V(ξ) the values of the last layer's attention, W_O its
+    projection and γ the final norm's weight. The class token receives a token in this way, and prototypes are class
+    tokens, so both are in one space. The mean of all prototypes is subtracted, so the map shows what speaks for this
+    class rather than others.
 
-    Args:
-        prototypes: of the model, a file with them, or the name of a model of spit (default: those that come with spit
-            for the model's weights).
+    ``form="paper"`` (App. D): ``Φ(ξ) v`` with Φ(ξ) the tokens after the final norm and v the first right singular
+    vector of ``M − μ(M)``, ``M = [Φ(ξ); ν_c]``. The paper does not say which way v points; here the prototypes lie on
+    its positive side. Five prototypes of unit length hardly move the principal component of hundreds of tokens that
+    are 25 times as long, so maps of two classes differ only in sign; docs/attribution.md has the figures.
 
     Example:
         >>> import spit, torch
         >>> from spit.attribution import PrototypeProjection
         >>> model = spit.create_model("spit_tiny_16", pretrained=True)
-        >>> method = PrototypeProjection("spit_tiny_16")
+        >>> method = PrototypeProjection("spit_tiny_16", form="paper")
         >>> spit.explain(model, torch.rand(1, 3, 64, 64), method, target="tabby").shape
         torch.Size([1, 64, 64])
     """
 
     name: ClassVar[str] = "prototype"
     of_class: ClassVar[bool] = True
-    prototypes: Prototypes | str | PathLike[str] | None = None
+
+    prototypes: Prototypes | str | PathLike[str] | None = option(
+        None, "Prototypes, a file with them, or the name of a model of spit (default: those that come with spit for "
+              "the model's weights)")
+    form: Form = option("class", "Prototype: class for a map that depends on the class, paper for App. D's principal "
+                                 "component, which hardly does", flag="prototype-form")
 
     def config(self) -> dict[str, Any]:
         """See :class:`~spit.attribution.Method`."""
-        return {"prototypes": None if self.prototypes is None else load_prototypes(self.prototypes).digest}
+        digest = None if self.prototypes is None else load_prototypes(self.prototypes).digest
+        return {"prototypes": digest, "form": self.form}
 
     def load(self, model: SpitModel | Predictor) -> Prototypes:
         """The prototypes for a model; WeightsError if there are none, or those of a model of another shape."""
@@ -147,9 +161,30 @@ class PrototypeProjection:
 
     @torch.no_grad()
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        own = self.load(seen.model).values.to(classes.device)[classes]  # (B, K, D)
-        return seen.paint(torch.cat([project(tokens.float(), anchors)
-                                     for tokens, anchors in zip(seen.tokens, own, strict=True)]))
+        values = self.load(seen.model).values.to(classes.device)  # (classes, K, D)
+        if self.form == "class":
+            means = values.mean(1)
+            directions = means[classes] - means.mean(0)  # (B, D)
+            found = [tokens @ direction for tokens, direction in zip(received(seen), directions, strict=True)]
+        else:
+            found = [project(tokens.float(), own) for tokens, own in zip(seen.tokens, values[classes], strict=True)]
+        return seen.paint(torch.cat(found))
+
+
+def received(seen: ForwardPass) -> Tokens:
+    """What each token adds to the class token in the last layer, per unit of attention, ``(ΣN, D)`` float32.
+
+    Values through the attention's projection, LayerScale and the linear part of the final norm. The last MLP and the
+    norm's division by the class token's deviation are left out.
+    """
+    backbone = seen.model.backbone
+    if not isinstance(backbone, Transformer):
+        raise ValueError(f"form='class' needs spit's own transformer, got backbone {seen.model.config.backbone!r}; use "
+                         "form='paper'")
+    trace, block = seen.trace(), backbone.get_submodule(f"blocks.{seen.model.config.depth - 1}")
+    _, values = take_class_token(Tokens(trace.heads[-1].value.flatten(1).float(), trace.spans.offsets.long()))
+    rows = block.get_submodule("scale1")(values.values @ block.get_parameter("attention.projection.weight").T.float())
+    return values.replace((rows - rows.mean(1, keepdim=True)) * backbone.norm.weight.float())
 
 
 def project(tokens: Tensor, prototypes: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from spit.cli.demo import demo
 from spit.cli.evaluate import evaluation
 from spit.cli.explain import explain
 from spit.cli.options import command
+from spit.cli.prototypes import prototypes
 from spit.cli.retrofit import retrofit
 from spit.cli.segment import segment
 from spit.cli.tokenize import tokenize
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify, explain, segment, correspond, bench, train, retrofit):
+for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, retrofit):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

@@ -153,14 +153,17 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, p
 
 
 @command
-def faithfulness(data: Data, models: Models, methods: Methods, computing: Computing, evaluating: Evaluating,
-                 running: Running) -> int:
-    """Comprehensiveness and sufficiency of attributions, with 95 % intervals and paired one-sided t-tests.
+def faithfulness(data: Data, models: Models, methods: Methods, protocols: Protocols, computing: Computing,
+                 evaluating: Evaluating, running: Running) -> int:
+    """Comprehensiveness and sufficiency of attributions, with 95 % intervals and paired one-sided t-tests (Table 2).
 
     The drop in the probability of the predicted class when the most important 1, 5, 20 and 50 % of the pixels become
     the image's mean colour (Comp, higher is better), or all others do (Suff, lower is better). --data has images at any
-    depth. --output also gets curves.png: deletion and insertion curves.
+    depth. With lime, images with fewer than 5 SLIC regions are dropped. --as-paper sets --lime-p keep, --lime-remove
+    tokens and --prototype-form paper, and measures lime, flow, prototype and random if no --method is given. --output
+    also gets curves.png: deletion and insertion curves.
     """
+    methods = methods.as_paper() if protocols.as_paper else methods
     samples = spread(find_images(data), evaluating.limit)
     cases = methods.cases(models.load_classifiers(running.device))
     return measure(FaithfulnessProtocol(data, samples, cases), evaluating, running, computing)

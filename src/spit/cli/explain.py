@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from spit.attribution import Lime, Method, MethodOptions
-from spit.attribution.drawing import occlusion_rows, panel_row
+from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection
+from spit.attribution.drawing import CAPTIONS, PAPER_PROTOTYPE, occlusion_rows, panel_row
 from spit.attribution.methods import class_index
 from spit.cli.classify import Naming, show_top, top_json
 from spit.cli.console import Say, show, shown
@@ -108,8 +108,10 @@ def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool
     also = "" if named == seen else f"; seen as {names[seen]}, {float(chances[seen]):.1%}"
     before = f"{predictor.name}, {names[target]}" if several else names[target]
     files = {name: f"{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
+    captions = CAPTIONS | {method.name: PAPER_PROTOTYPE for method in own.methods
+                           if isinstance(method, PrototypeProjection) and method.form == "paper"}
     return Page(
-        panel_row(prediction, maps, predictor.name, f"{names[named]}, {float(chances[named]):.1%}{also}"),
+        panel_row(prediction, maps, predictor.name, f"{names[named]}, {float(chances[named]):.1%}{also}", captions),
         occlusion_rows(prediction, next(iter(maps.values())), target, f"{before} {float(chances[target]):.1%}"),
         {files[name]: values for name, values in maps.items()},
         {"model": predictor.name, "tokenizer": predictor.model.config.tokenizer,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
@@ -9,8 +10,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from spit.attribution import Method, MethodOptions, occlude, rank_pixels
-from spit.attribution.lime import check_lime
+from spit.attribution import Lime, Method, MethodOptions, occlude, rank_pixels
+from spit.attribution.lime import check_lime, slic_regions
 from spit.evaluation.classification import SquareCase
 from spit.evaluation.intervals import Score, TTest, mean, paired_ttest, scipy_stats
 from spit.evaluation.report import Sheet, new_figure, png_of, tidy
@@ -23,6 +24,7 @@ from spit.tokens import plural
 QUANTILES = (0.01, 0.05, 0.2, 0.5)  # Q of App. D
 CURVE = (0.1, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)  # further shares, for smooth curves
 BASES = ("lime", "random")  # what methods are tested against
+FEWEST = 5  # SLIC regions; App. D drops images that have fewer
 OCCLUSION = "the image's mean colour"
 COLORS = {"flow": "#1b7837", "rollout": "#5aae61", "prototype": "#762a83", "lime": "#e08214", "relevance": "#4e79a7",
           "random": "#8c8c8c"}
@@ -50,6 +52,19 @@ class Methods(MethodOptions):
         """Every model with every method."""
         shares = tuple(sorted({*QUANTILES, *(CURVE if self.curves else ())}))
         return [FaithfulnessCase(one, method, shares) for one in predictors for method in self.methods_for(one)]
+
+    def as_paper(self) -> "Methods":
+        """The choices of Table 2, in the authors' reading; its three rows and the control if no methods were named.
+
+        Raises:
+            ValueError: an option has another value already.
+        """
+        own = Methods()
+        if (self.lime_p, self.lime_remove, self.prototype_form) != (own.lime_p, own.lime_remove, own.prototype_form):
+            raise ValueError("--as-paper sets the reading of LIME and the form of prototypes; leave out --lime-p, "
+                             "--lime-remove and --prototype-form")
+        named = ("lime", "flow", "prototype", "random") if self.method == own.method else self.method
+        return self.replace(method=named, lime_p="keep", lime_remove="tokens", prototype_form="paper")
 
 
 @dataclass(frozen=True)
@@ -89,9 +104,13 @@ class FaithfulnessCase(SquareCase):
         columns = torch.cat(found).view(-1, len(batch)).T.double()  # (B, 2 + 2 · shares)
         rows = [[round(value, 7) for value in row] for row in columns.tolist()]
         middle = 2 + len(self.shares)
-        return [{"method": self.method.name, "class": label, "whole": row[0], "blank": row[1],
-                 "removed": row[2:middle], "kept": row[middle:]}
-                for label, row in zip(classes.tolist(), rows, strict=True)]
+        records: list[Record] = [{"method": self.method.name, "class": label, "whole": row[0], "blank": row[1],
+                                  "removed": row[2:middle], "kept": row[middle:]}
+                                 for label, row in zip(classes.tolist(), rows, strict=True)]
+        if isinstance(self.method, Lime):
+            for image, record in zip(batch, records, strict=True):
+                record["regions"] = int(slic_regions(image, self.method.regions).max()) + 1
+        return records
 
     def records(self, found: list[Record], loaded: list[Tensor]) -> list[Record]:
         return found
@@ -173,26 +192,37 @@ class FaithfulnessProtocol(Protocol):
 The drop in the probability of the predicted class, mean over Q = .01, .05, .2, .5 of the pixels: Comp without the \
 most important ones, Suff with nothing but them. What is taken away becomes the image's mean colour, and the image is \
 tokenized again. "±" is half the normal 95 % interval over the images. Tests are paired over images and one-sided: \
-Comp more, Suff less. "random" gives each token a random value. The paper's figures are of its B16 models."""
+Comp more, Suff less. "random" gives each token a random value. Where LIME is measured, images with fewer than 5 SLIC \
+regions are dropped for all methods, as in App. D. The paper's figures are of its B16 models."""
 
     def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[FaithfulnessCase]) -> None:
         super().__init__(data, samples, cases)
+        self.dropped: list[str] = []  # names of images with too few regions, known after the rows
         scipy_stats()  # a missing package is reported before the work
         for case in cases:
             case.predictor.expect_classes()
 
     def settings(self, runner: Runner) -> dict[str, Any]:
-        return {"size": self.cases[0].predictor.size, "precision": runner.precision, "occlusion": OCCLUSION}
+        return {"size": self.cases[0].predictor.size, "precision": runner.precision, "occlusion": OCCLUSION,
+                "dropped": len(self.dropped)}
 
     def about(self) -> dict[str, Any]:
         return {"device": str(self.cases[0].predictor.device), "quantiles": list(QUANTILES),
+                "dropped_images": self.dropped,
                 "options": [{"model": case.predictor.name, "method": case.method.name, **case.method.config()}
                             for case in self.cases], "interval": "normal, 95 %"}
 
     def rows(self, runner: Runner) -> list[Row]:
+        answers = [runner.answers(case, self.samples) for case in self.cases]
+        used = [all(record.get("regions", FEWEST) >= FEWEST for record in records)
+                for records in zip(*answers, strict=True)]
+        self.dropped = [sample.name for sample, kept in zip(self.samples, used, strict=True) if not kept]
+        if not any(used):
+            raise ValueError(f"{self.data}: expected images in which SLIC finds {FEWEST} regions, got none; measure "
+                             "without lime")
         results = []
-        for case in self.cases:
-            records = runner.answers(case, self.samples)
+        for case, found in zip(self.cases, answers, strict=True):
+            records = list(compress(found, used))
             columns = [torch.tensor([record[name] for record in records], dtype=torch.float64)
                        for name in ("whole", "blank", "removed", "kept")]
             results.append(Faithfulness(case.predictor.name, case.predictor.model.config.tokenizer, case.method.name,
@@ -216,7 +246,7 @@ Comp more, Suff less. "random" gives each token a random value. The paper's figu
         return [Sheet(["attribution", *headings], cells)]
 
     def pictures(self, rows: Sequence[Row]) -> dict[str, bytes]:
-        return {"curves.png": draw_curves(rows, f"{plural(len(self.samples), 'image')} of {self.data.resolve().name}")}
+        return {"curves.png": draw_curves(rows, f"{plural(rows[0].images, 'image')} of {self.data.resolve().name}")}
 
 
 def summarize(results: Sequence[Faithfulness]) -> list[Row]:
