@@ -7,6 +7,7 @@ from torch import Tensor
 
 CONTRAST_MEAN = (0.485, 0.456, 0.406)  # μ of App. B, for R, G, B
 CONTRAST_SHAPE = (0.539, 0.507, 0.404)  # λ of App. B
+GRADIENT_CONTRAST = 27.8  # λ of the release's arcsinh curve for gradients
 
 
 def contrast(images: Tensor) -> Tensor:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.contrast import arcsinh
+from spit.contrast import GRADIENT_CONTRAST, arcsinh
 from spit.features.color import FILLS, NORMALIZATIONS, color_features, squares
-from spit.features.published import GRADIENT_CONTRAST, published_tokens
+from spit.features.published import published_tokens
 from spit.images import Images, image_blocks, to_float
 from spit.kernels.rules import Preset
 from spit.options import Options, documented, fix, option

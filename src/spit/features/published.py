@@ -4,10 +4,9 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.contrast import arcsinh
+from spit.contrast import GRADIENT_CONTRAST, arcsinh
 from spit.features.color import normalize
 
-GRADIENT_CONTRAST = 27.8
 HISTOGRAM_SCALE = 4.0
 
 

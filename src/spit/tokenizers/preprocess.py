@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from spit import kernels
-from spit.contrast import arcsinh, contrast
+from spit.contrast import GRADIENT_CONTRAST, arcsinh, contrast
 from spit.images import quantize
 from spit.kernels import ONE, SCALE
 from spit.kernels.rules import FRACTION
@@ -22,8 +22,9 @@ DIFFUSION_STEPS = 4
 CONDUCTION = 0.1
 STEP_SIZE = 0.5
 SATURATION = 2.718
+COLOR_CONTRAST = 10.0
 STEEPEST = 16 * 3 * 255  # largest Scharr component of a sum of three 8-bit channels
-LONGEST = math.sqrt(2) * math.asinh(27.8 * 13 / 16) / math.asinh(27.8)  # of two components with contrast in one window
+LONGEST = math.sqrt(2) * float(arcsinh(torch.tensor(13 / 16, dtype=torch.float64), GRADIENT_CONTRAST))  # in a window
 
 Features = Literal["paper", "published", "saturated"]
 
@@ -151,13 +152,13 @@ def _unit_contrast_table(device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _published_tables(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """The arcsinh contrast with factor 10 and the flux of the diffusion, for :func:`_interpolate`, and the arcsinh
-    contrast with factor 27.8 of all gradients.
+    """The arcsinh contrast of YCbCr and the flux of the diffusion, for :func:`_interpolate`, and the contrast of all
+    gradients.
     """
     x = torch.arange(-(2**16), 2**16 + 2, dtype=torch.float64) / 2**16
     flux = STEP_SIZE * torch.exp(-((x / CONDUCTION) ** 2)) * x
     slopes = torch.arange(-STEEPEST, STEEPEST + 1, dtype=torch.float64) / STEEPEST
-    curves = arcsinh(x, 10), flux, arcsinh(slopes, 27.8)
+    curves = arcsinh(x, COLOR_CONTRAST), flux, arcsinh(slopes, GRADIENT_CONTRAST)
     return tuple((curve * ONE).round().long().to(device) for curve in curves)  # type: ignore[return-value]
 
 
