@@ -62,7 +62,7 @@ def retrofit_job(recipe: RetrofitRecipe, team: Team) -> Job:
                             f"{asked.name}; leave it out")
     parent = load_model(recipe.parent.weights)
     student = pretrained_model(asked) if asked.pretrained else student_of(parent, asked.options)
-    student.config = student.config.replace(train_size=data.size, eval_size=data.size)
+    student.config = data.apply_to(student.config)
     compiled = recipe.optimization.compile
     second = load_teacher(recipe.parent.second, team.device, compiled) if recipe.parent.second else None
     parent = parent.to(team.device)
@@ -70,7 +70,7 @@ def retrofit_job(recipe: RetrofitRecipe, team: Team) -> Job:
     if compiled:
         student.compile()
         parent.compile()
-    validation = validation_of(recipe, team)
+    validation = validation_of(recipe, team, crop=student.config.eval_crop)
     if validation and len(validation.photos.classes) != parent.config.num_classes:
         raise TrainingError(f"expected validation photos of the parent's {parent.config.num_classes} classes, a "
                             f"sub-folder each, got {len(validation.photos.classes)} classes")
