@@ -54,7 +54,7 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
 
     Args:
         source: what :func:`spit.load_model` takes: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a
-            folder, a Hugging Face hub id, or a file with a ViT in timm's names.
+            folder, a Hugging Face hub id, or a file with a ViT in timm's names or of the authors' release.
         device: "cpu", "cuda", "cuda:1", or "auto" for CUDA if there is any.
         size: side of the square that the model sees (default: the model's own).
 
@@ -153,7 +153,7 @@ class Predictor:
             images: a ``(B, C, H, W)`` or ``(C, H, W)`` tensor, uint8 or floats in [0, 1]; a path, a PIL image, or an
                 ``(H, W)``, ``(H, W, 3)`` or ``(B, H, W, 3)`` array, uint8 or floats in [0, 1]; or a list of these, of
                 any sizes. They are not modified.
-            crop: True resizes each image and takes its central square, as classifiers are evaluated; False takes the
+            crop: True resizes each image and takes its central square, as classifiers are evaluated (the whole image, if the model's eval_crop is None); False takes the
                 whole image. (default: tensors are seen whole, everything else is cropped)
             size: side of the square (default: the predictor's), or shorter side of whole images (default: their own).
                 Maps of whole images come back at the image's own pixels.

@@ -133,7 +133,7 @@ def test_every_verb_takes_device_and_json() -> None:
     assert len(flags) >= 16
     for verb, own in flags.items():
         assert own["--json"] is False, verb
-        assert verb == "superpixels" or own["--device"] == "auto", verb  # whose peers run on the CPU
+        assert verb in ("superpixels", "convert") or own["--device"] == "auto", verb  # which run on the CPU
 
 
 def test_help_says_default() -> None:

@@ -10,6 +10,7 @@ from spit.cli import STOPPED
 from spit.cli.bench import bench
 from spit.cli.classify import classify
 from spit.cli.console import tell
+from spit.cli.convert import convert
 from spit.cli.correspond import correspond
 from spit.cli.demo import demo
 from spit.cli.evaluate import evaluation
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, retrofit):
+for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, retrofit, convert):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

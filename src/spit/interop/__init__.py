@@ -10,7 +10,16 @@ from spit.weights import Checkpoint
 __all__ = ["from_published", "from_timm", "published_options", "read_file", "read_published", "read_timm"]
 
 
-def read_file(path: Path) -> Checkpoint:
-    """The checkpoint in a ``.safetensors`` or ``.pth`` file: of the authors' release, or a ViT in timm's names."""
+def read_file(path: Path, tokenizer: str | None = None, heads: int | None = None) -> Checkpoint:
+    """The checkpoint in a ``.safetensors`` or ``.pth`` file: of the authors' release, or a ViT in timm's names.
+
+    Args:
+        tokenizer, heads: as in :func:`from_published`; a ViT in timm's names has square patches.
+    """
     tensors = read_tensors(path, "a ViT in timm's names or of the authors' release")
-    return (read_published if is_published(tensors) else read_timm)(tensors, name=str(path))
+    if is_published(tensors):
+        return read_published(tensors, tokenizer, heads, name=str(path))
+    if tokenizer not in (None, "patch"):
+        raise ValueError(f"expected the tokenizer patch for a ViT in timm's names, got {tokenizer!r}; "
+                         "model.with_tokenizer(...) runs it with another")
+    return read_timm(tensors, heads, name=str(path))

@@ -1,0 +1,50 @@
+"""``spit convert``: a checkpoint of another project as a folder that spit loads."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spit.cli.console import print_json, show, shown, waiting
+from spit.cli.evaluate import JsonOnly
+from spit.cli.options import Output
+from spit.interop import read_file
+from spit.options import Options, option
+from spit.parts import TOKENIZERS
+from spit.weights import digest, save
+
+Checkpoint = Annotated[Path, typer.Argument(
+    metavar="FILE", help="Checkpoint, .pth or .safetensors: of the authors' release, or a ViT in timm's names.",
+    show_default=False)]
+
+
+@dataclass(frozen=True)
+class Converting(Options):
+    """What the tensors of a checkpoint do not tell."""
+
+    tokenizer: str | None = option(
+        None, f"{', '.join(TOKENIZERS)} (default: by spit, rvit or vit in the name of a file of the release, or "
+              "superpixel; patch for timm's)", metavar="NAME")
+    heads: int | None = option(None, "Attention heads (default: one for each 64 columns)", least=1)
+
+
+def convert(file: Checkpoint, converting: Converting, output: Output, answering: JsonOnly) -> int:
+    """Convert a checkpoint of the authors' release, or a ViT in timm's names, to a folder that spit loads.
+
+    The folder is written whole or not at all, and --model takes it. A model of the release keeps its own tokenizer and
+    features, preset published.
+    """
+    with waiting("Converting"):
+        model = read_file(file, converting.tokenizer, converting.heads).build()
+        folder = save(model, output.output)
+    config = model.config
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    if answering.as_json:
+        print_json({"source": str(file), "model": str(folder), "parameters": parameters, "digest": digest(model),
+                    "config": config.to_dict()})
+    else:
+        show(f"{shown(file)}: preset {config.preset}, tokenizer {config.tokenizer}, width {config.width}, depth "
+             f"{config.depth}, {config.num_classes} classes, {parameters / 1e6:.1f} M parameters\n"
+             f"The model is in {shown(folder)}; give it to any command with --model")
+    return 0
