@@ -70,7 +70,8 @@ class Models(Options):
     model: tuple[str, ...] = option(
         ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), a folder that spit.save_model wrote, a hub id "
         "(owner/name or owner/name@revision), or a ViT in timm's names or of the authors' release (.safetensors or "
-        ".pth). Where several models make sense, repeat the option or separate them with commas", metavar="NAME|PATH|HUB_ID")
+        ".pth). Where several models make sense, repeat the option or separate them with commas",
+        metavar="NAME|PATH|HUB_ID")
     size: int | None = option(
         None, "Pixels that the model sees: the side of the central square, or the shorter side of whole images "
               "(default: the model's own; whole images keep theirs)", least=1)
