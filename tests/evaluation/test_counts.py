@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spit.data.images import load_image
-from spit.evaluation.counts import PAPER, Counts, square
+from spit.evaluation.counts import PAPER, CountCase, Counts, square
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import Sample, find_images
 from spit.tokenizers import SuperpixelTokenizer
@@ -35,6 +35,21 @@ def test_beside_the_paper(labelled: Path, samples: list[Sample]) -> None:
 def test_levels_after_the_last_have_no_figure_in_the_paper(labelled: Path, samples: list[Sample]) -> None:
     rows = Runner().rows(Counts(labelled, samples[:1], [32], SuperpixelTokenizer(levels=2, max_tokens=5)))
     assert (len(rows), rows[-1].regions.value, rows[-1].paper) == (3, 5, None)
+
+
+def test_merges_beside_the_paper(labelled: Path, samples: list[Sample]) -> None:
+    tokenizer = SuperpixelTokenizer(preset="published", levels=2, merge_threshold=0.1)
+    rows = Runner().rows(Counts(labelled, samples[:1], [384], tokenizer, interpolation="bilinear"))
+    assert [row.paper for row in rows] == [*PAPER[384][:2], 441.6]
+    for size, other in ((32, 0.1), (384, 0.11)):
+        case = CountCase(tokenizer.replace(merge_threshold=other), size, torch.device("cpu"))
+        assert case.paper(3) is None
+
+
+def test_interpolation_is_part_of_the_case(samples: list[Sample]) -> None:
+    assert not torch.equal(square(samples[0].image, 64), square(samples[0].image, 64, "bilinear"))
+    cases = [CountCase(SuperpixelTokenizer(), 32, torch.device("cpu"), one) for one in ("bicubic", "bilinear")]
+    assert cases[0].config() != cases[1].config()
 
 
 def test_a_square_is_the_middle(samples: list[Sample]) -> None:

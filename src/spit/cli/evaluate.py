@@ -7,7 +7,7 @@ import typer
 from spit.cli.measuring import Data, Evaluating, Protocols, measure
 from spit.cli.options import Models, Running, TokenizerChoice, command
 from spit.evaluation.classification import Classification, Head, as_paper
-from spit.evaluation.counts import PAPER, Counts
+from spit.evaluation.counts import PAPER, Counts, Resizing
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
 from spit.evaluation.intervals import over_runs, proportion
 from spit.evaluation.masks import MaskFolders, find_samples
@@ -116,18 +116,20 @@ def threshold(data: Data, models: Models, thresholds: Thresholds, computing: Com
 
 
 @command
-def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, batching: Batching, evaluating: Evaluating,
-           running: Running) -> int:
+def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, resizing: Resizing, batching: Batching,
+           evaluating: Evaluating, running: Running) -> int:
     """Count the regions of every level of the hierarchy, beside the paper's table.
 
-    --data has images at any depth. Their central squares are resized to 224, 256 and 384 pixels, or to --size.
+    --data has images at any depth. Their central squares are resized to 224, 256 and 384 pixels, or to --size. The
+    paper's counts are those of its release: --preset published. With --merge-threshold there is one more level.
     """
     chosen = tokenizer.build()
     if not isinstance(chosen, SuperpixelTokenizer):
         raise ValueError(f"only superpixels have levels to count, got --tokenizer {tokenizer.given['tokenizer']}")
     sizes = tuple(PAPER) if squares.size is None else (squares.size,)
     samples = spread(find_images(data), evaluating.limit)
-    return measure(Counts(data, samples, sizes, chosen, running.place), evaluating, running, batching)
+    return measure(Counts(data, samples, sizes, chosen, running.place, resizing.interpolation), evaluating, running,
+                   batching)
 
 
 @command

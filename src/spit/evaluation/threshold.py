@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
-from spit.evaluation.classification import SquareProtocol, classify
+from torch import Tensor
+
+from spit.evaluation.classification import AnswerCase, SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import Runner
-from spit.evaluation.samples import LabelledFolder
+from spit.evaluation.samples import LabelledFolder, spread
 from spit.options import Options, option
 from spit.predictor import Predictor
+from spit.tokenizers import SuperpixelTokenizer
 
 PAPER = {  # tokens, images/s and accuracy of SPiT-B16 with gradients at 384²
     0.0: (556.5, 718.7, 0.804),
@@ -20,6 +23,9 @@ PAPER = {  # tokens, images/s and accuracy of SPiT-B16 with gradients at 384²
     0.2: (293.7, 1038.9, 0.786),
 }
 PAPER_BEST = 0.817
+PAPER_SIZE = 384
+SEARCHED = 50  # images by which thresholds of equal shares are found
+HALVINGS = 12
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,14 @@ class Thresholds(Options):
 
     thresholds: tuple[float, ...] = option(tuple(PAPER), "Merge neighbours closer than this; may be repeated", least=0,
                                            flag="threshold", metavar="X")
+    equal_shares: bool = option(False, "Find the thresholds that leave the same shares of tokens as the paper's do at "
+                                       "--threshold; features differ, so equal thresholds compare unlike merges")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.equal_shares and not {*self.thresholds} <= {*PAPER}:
+            raise ValueError(f"expected thresholds among {', '.join(map(str, PAPER))}, whose shares the paper tells, "
+                             f"got {', '.join(map(str, self.thresholds))}")
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,7 @@ class Row:
     """One model with neighbours merged below one threshold, or None for the best of all.
 
     Attributes:
+        share: of the tokens of the first threshold.
         change: of the accuracy against the first threshold, image by image.
         paper: tokens, images/s and accuracy in the paper.
     """
@@ -42,6 +57,7 @@ class Row:
     model: str
     threshold: float | None
     tokens: float | None
+    share: float | None
     images_per_second: float | None
     top1: Score
     change: Score | None
@@ -55,7 +71,8 @@ class Threshold(SquareProtocol):
     notes: ClassVar[str] = """\
 Top-1 accuracy with Wilson's 95 % interval; the change against the first threshold with a normal 95 % interval, paired \
 image by image. Images/s is the model alone, by its median time. "Best of all" counts an image that is right at any \
-threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384², on other hardware."""
+threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384², on other hardware. With \
+--equal-shares the thresholds are those that leave the paper's shares of tokens, found on at most 50 of the images."""
 
     def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder,
                  options: Thresholds = Thresholds()) -> None:  # noqa: B008
@@ -63,36 +80,75 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
         if not options.thresholds:
             raise ValueError("expected at least one threshold, got none")
         self.thresholds = sorted({float(value) for value in options.thresholds})
+        self.equal_shares = options.equal_shares
 
     @property
     def total(self) -> int:
         return len(self.predictors) * len(self.samples) * len(self.thresholds)
 
+    def settings(self, runner: Runner) -> dict[str, Any]:
+        return {**super().settings(runner), "equal_shares": self.equal_shares}
+
     def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
+        values = self._equal(predictor, runner) if self.equal_shares else self.thresholds
         results = [classify(runner, predictor.with_tokenizer("superpixel", merge_threshold=value), self.test)
-                   for value in self.thresholds]
+                   for value in values]
         marks = [result.right() for result in results]
-        rows = [Row(predictor.name, value, result.tokens, result.images_per_second, proportion(right),
-                    None if index == 0 else difference(right, marks[0]), PAPER.get(value))
-                for index, (value, result, right) in enumerate(zip(self.thresholds, results, marks, strict=True))]
+        rows = [Row(predictor.name, value, result.tokens, result.tokens / results[0].tokens, result.images_per_second,
+                    proportion(right), None if index == 0 else difference(right, marks[0]),
+                    PAPER.get(self.thresholds[index]))
+                for index, (value, result, right) in enumerate(zip(values, results, marks, strict=True))]
         if len(rows) > 1:
             best = [[max(tries) for tries in zip(*(right[0] for right in marks), strict=True)]]
-            rows.append(Row(predictor.name, None, None, None, proportion(best), difference(best, marks[0]),
+            rows.append(Row(predictor.name, None, None, None, None, proportion(best), difference(best, marks[0]),
                             (None, None, PAPER_BEST) if self.thresholds == [*PAPER] else None))
         return rows
 
+    def _equal(self, predictor: Predictor, runner: Runner) -> list[float]:
+        runner.say(f"{predictor.name}: finding thresholds")
+        case = AnswerCase(predictor.with_tokenizer("superpixel", merge_threshold=0.0))
+        images = case.prepare([case.read(sample) for sample in spread(self.samples, SEARCHED)])
+        tokenizer = cast(SuperpixelTokenizer, case.predictor.model.tokenizer)
+        return [threshold_of_share(tokenizer, images, paper_share(value)) for value in self.thresholds]
+
     def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
-        headings = ["model", "threshold", "tokens", "images/s", "top-1", "change", "paper: tokens", "images/s",
-                    "accuracy"]
+        headings = ["model", "threshold", "tokens", "share", "images/s", "top-1", "change", "paper: tokens", "share",
+                    "images/s", "accuracy"]
         cells = []
         for row in rows:
             change, paper = row.change, row.paper or (None, None, None)
             cells.append([
-                row.model, "best of all" if row.threshold is None else f"{row.threshold:g}", _one(row.tokens),
-                _one(row.images_per_second), str(row.top1),
+                row.model, "best of all" if row.threshold is None else f"{row.threshold:.3g}", _one(row.tokens),
+                _percent(row.share), _one(row.images_per_second), str(row.top1),
                 "" if change is None else f"{change.value:+.4f} ({change.low:+.4f} to {change.high:+.4f})",
-                _one(paper[0]), _one(paper[1]), "" if paper[2] is None else f"{paper[2]:.3f}"])
+                _one(paper[0]), _percent(None if paper[0] is None else paper[0] / PAPER[0.0][0]), _one(paper[1]),
+                "" if paper[2] is None else f"{paper[2]:.3f}"])
         return [Sheet(headings, cells)]
+
+
+def paper_share(threshold: float) -> float:
+    """The share of tokens that the paper's merge at a threshold leaves."""
+    return PAPER[threshold][0] / PAPER[0.0][0]
+
+
+def threshold_of_share(tokenizer: SuperpixelTokenizer, images: Tensor, share: float) -> float:
+    """The merge threshold that leaves about this share of the regions of images ``(B, 3, H, W)``, by bisection."""
+    if share >= 1:
+        return 0.0
+
+    def regions(threshold: float) -> int:
+        tried = tokenizer.replace(merge_threshold=threshold)
+        return sum(int(tried(batch).counts.sum()) for batch in images.split(16))
+
+    wanted, low, high = share * regions(0.0), 0.0, 2.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if regions(middle) > wanted else (low, middle)
+    return high
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
 
 
 def _one(value: float | None) -> str:
