@@ -279,8 +279,8 @@ def load(file: str) -> torch.Tensor:
 DOCS = ("segmentation", "correspondence", "attribution")
 FIGURES: dict[str, tuple[str, Callable[[Args], Image.Image]]] = {
     "segmentation": ("segmentation.jpg", segmentation), "correspondence": ("correspondence.jpg", correspondence),
-    "attribution": ("attribution.jpg", attribution), "graph": ("graph.png", graph), "counts": ("counts.png", counts),
-    "masks": ("masks.png", masks),
+    "attribution": ("attribution.jpg", attribution), "graph": ("graph.jpg", graph), "counts": ("counts.png", counts),
+    "masks": ("masks.jpg", masks),
 }
 
 

@@ -65,7 +65,7 @@ def test_every_script_is_launched() -> None:
 def test_figures_go_into_a_new_folder(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert run("figures", "graph", "--output", "a/new/folder")[0] == 0
-    with Image.open(tmp_path / "a/new/folder/graph.png") as picture:
+    with Image.open(tmp_path / "a/new/folder/graph.jpg") as picture:
         assert picture.width > 1500
 
 
@@ -79,4 +79,4 @@ def test_an_unknown_figure_is_named(run: Run) -> None:
 def test_the_figures_from_data(run: Run, tmp_path: Path, shared_folder: Callable[[str], Path]) -> None:
     shared = shared_folder("data/ecssd").parents[1]
     assert run("figures", "masks", "counts", "--limit", "1", "--output", "made", "--shared", str(shared))[0] == 0
-    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["counts.png", "masks.png"]
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["counts.png", "masks.jpg"]

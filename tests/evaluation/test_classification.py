@@ -159,7 +159,7 @@ def test_the_interval_of_table_g1_is_over_the_runs(predictor: Make, labelled: Pa
     assert (other.top1.value, other.top1.spread) == (one.top1.value, one.top1.spread)
     assert other.top1.high - other.top1.value == pytest.approx(
         min(2.7764451 * one.top1.spread / 5**0.5, 1 - one.top1.value))
-    assert paper.document()["interval"] == "Student over the runs, 95 %"
+    assert paper.document()["interval"] == "Student over several runs, else Wilson, 95 %"
 
 
 def test_squares_as_in_the_paper(predictor: Make, labelled: Path) -> None:

@@ -295,7 +295,7 @@ is the mean of each class's own share. Images/s is the model alone, by its media
         return {**super().settings(runner), **taught}
 
     def about(self) -> dict[str, Any]:
-        interval = "Student over the runs" if self.scoring is over_runs else "Wilson"
+        interval = "Student over several runs, else Wilson" if self.scoring is over_runs else "Wilson"
         return {**super().about(), "head": self.head.head, "interval": f"{interval}, 95 %"}
 
     def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
