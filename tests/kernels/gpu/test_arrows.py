@@ -30,6 +30,7 @@ def assert_same(got: Partition, expected: Partition) -> None:
 @pytest.mark.parametrize("tokenizer", [
     SuperpixelTokenizer(levels=2),
     SuperpixelTokenizer(levels=3, features="published", self_loop="published"),
+    SuperpixelTokenizer(levels=3, preset="published", compactness=0.1, merge_threshold=0.1),
     SuperpixelTokenizer(levels=2, compactness=0.1, self_loop="paper", merge_threshold=0.05, max_tokens=9),
     VoronoiTokenizer(5),
     PatchTokenizer(8),
@@ -52,6 +53,15 @@ def test_features(on_gpu: OnGpu, images: list[Tensor], floating: bool) -> None:
     given = [image / 255 for image in images] if floating else images
     got, expected = on_gpu(extractor, given, on_gpu(tokenizer, given)), extractor(given, tokenizer(given))
     torch.testing.assert_close(got.values.cpu(), expected.values, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_features_of_the_release(on_gpu: OnGpu, images: list[Tensor], gradients: bool) -> None:
+    tokenizer = SuperpixelTokenizer(levels=3)
+    extractor = FeatureExtractor(preset="published", gradients=gradients, resolution=5, position_bins=5,
+                                 gradient_bins=5)
+    got, expected = on_gpu(extractor, images, on_gpu(tokenizer, images)), extractor(images, tokenizer(images))
+    torch.testing.assert_close(got.values.cpu(), expected.values, atol=5e-6, rtol=1e-6)
 
 
 def test_frames_of_patches_reach_beyond_the_image(on_gpu: OnGpu, images: list[Tensor]) -> None:
