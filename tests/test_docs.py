@@ -12,13 +12,14 @@ from PIL import Image
 from skimage import data
 from typer.main import get_command
 
+from interop.test_published import model, release
 from interop.test_timm import vit
 from spit.cli import main
 from spit.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-TESTED = ("attribution", "segmentation")  # your-own-tokenizer.md and the README have tests of their own
+TESTED = ("attribution", "published", "segmentation")  # your-own-tokenizer.md and the README have tests of their own
 COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
 
 
@@ -38,6 +39,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path("ECSSD", folder).mkdir(parents=True)
     photo.save("ECSSD/images/1.jpg")
     photo.convert("L").point(lambda grey: 255 * (grey > 128)).save("ECSSD/ground_truth_mask/1.png")
+    torch.save(release(model("spit_small_16")), "SPiT-S16.pth")
     safetensors.torch.save_file(vit(patch=16, grid=14, classes=9), "deit_tiny_patch16_224.safetensors")
     return tmp_path
 
@@ -50,8 +52,9 @@ def test_snippets(page: str, files: Path) -> None:
     exec(compile(snippet, page, "exec"), names)
 
 
-def test_commands_of_the_segmentation_page(files: Path) -> None:
-    [block] = blocks("segmentation", "sh")
+@pytest.mark.parametrize("page", ["published", "segmentation"])
+def test_commands(page: str, files: Path) -> None:
+    [block] = blocks(page, "sh")
     for line in block.splitlines():
         assert main(shlex.split(line, comments=True)[1:]) == 0, line
 
