@@ -1,4 +1,4 @@
-"""docs/reproduce.md has a row for every table and figure of the paper; its links and those of paper-to-code.md exist."""
+"""docs/reproduce.md has a row for every table and figure of the paper; links, there and in paper-to-code.md, exist."""
 
 import re
 from collections.abc import Callable
