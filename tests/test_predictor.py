@@ -400,8 +400,11 @@ def test_a_backbone_without_attention(images: list[Tensor]) -> None:
     prediction = Predictor(model)(images)
     assert torch.equal(prediction.logits[:1], model(images[:1]))
     assert prediction.segment().mask[0].shape == (40, 40)
-    assert same(prediction.explain(PrototypeProjection(fit_prototypes(model, images))),
-                spit.explain(model, images, PrototypeProjection(fit_prototypes(model, images))))
+    made = fit_prototypes(model, images)
+    assert same(prediction.explain(PrototypeProjection(made, "paper")),
+                spit.explain(model, images, PrototypeProjection(made, "paper")))
+    with pytest.raises(ValueError, match="got backbone 'quiet_mixer'; use form='paper'"):
+        prediction.explain(PrototypeProjection(made))
     for ask in (lambda: prediction.explain("flow"), lambda: prediction.explain("relevance"),
                 lambda: prediction.segment(layer=0), lambda: prediction.segment(cut_on="keys")):
         with pytest.raises(ValueError, match="'quiet_mixer' does not report its attention"):

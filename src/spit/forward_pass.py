@@ -72,7 +72,7 @@ class ForwardPass:
                 self._traces[gradients] = trace
         if trace is None:
             raise ValueError(f"backbone {self.model.config.backbone!r} does not report its attention to the recorder; "
-                             "use a method that does not need it, such as prototype or lime, or cut the final tokens")
+                             "use a method that does not need it, such as lime, or cut the final tokens")
         return trace
 
     @torch.no_grad()
