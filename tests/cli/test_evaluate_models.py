@@ -104,6 +104,7 @@ def test_as_paper(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Pat
     if verb == "classification":
         assert plain["interval"] == "Wilson, 95 %"
         assert paper["interval"] == "Student over several runs, else Wilson, 95 %"
+        assert "the paper fits no head" in spit(*base[:-1], "--as-paper", "--head", "linear").error
 
 
 def test_threshold(spit: Run, data: Path, model: Path) -> None:

@@ -79,6 +79,8 @@ def classification(data: Data, models: Models, head: Head, protocols: Protocols,
     (Table G1). The paper gives neither its crop of ImageNet nor k and temperature of kNN; k = 20 and 0.07 are DINO's.
     --output gets results.json, results.md and images.jsonl, from which a stopped run resumes.
     """
+    if protocols.as_paper and head.head == "linear":
+        raise ValueError("--as-paper goes with --head logits or --head knn; the paper fits no head to frozen class tokens")
     test, train, real = head.folders(data, evaluating.limit)
     predictors = models.load_classifiers(running.device, head=train is None)
     if protocols.as_paper:
