@@ -80,7 +80,7 @@ def classification(data: Data, models: Models, head: Head, protocols: Protocols,
     --output gets results.json, results.md and images.jsonl, from which a stopped run resumes.
     """
     if protocols.as_paper and head.head == "linear":
-        raise ValueError("--as-paper goes with --head logits or --head knn; the paper fits no head to frozen class tokens")
+        raise ValueError("--as-paper goes with --head logits or --head knn; the paper fits no head to class tokens")
     test, train, real = head.folders(data, evaluating.limit)
     predictors = models.load_classifiers(running.device, head=train is None)
     if protocols.as_paper:
