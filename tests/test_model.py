@@ -243,7 +243,7 @@ def test_with_tokenizer_takes_objects_and_keeps_present_options():
 def test_with_tokenizer_takes_options_of_a_name():
     model = tiny()
     cells = model.with_tokenizer("voronoi", cells=9)
-    assert cells.config.tokenizer_options == {"cells": 9, "seed": 0}
+    assert cells.config.tokenizer_options == {"cells": 9, "seed": 0, "preset": "spit"}
     assert cells(batch(1), record=()).tokens.counts.tolist() == [9]
     few = model.with_tokenizer("superpixel", max_tokens=7).tokenizer
     assert (few.levels, few.max_tokens) == (2, 7)  # the present options, and the new one
