@@ -11,7 +11,7 @@ import spit
 from spit import kernels
 from spit.kernels import Rules, backend, cpu, reference
 
-PORTABLE = {"exact_sqrt", "level_offsets", "pieces", "published_superpixels", "region_sizes"}  # plain torch, without backends
+PORTABLE = {"exact_sqrt", "level_offsets", "pieces", "published_superpixels", "region_sizes"}  # without backends
 OPERATIONS = sorted(set(kernels.__all__) - PORTABLE - {"ONE", "SCALE", "Levels", "Rules", "backend"})
 LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
 
