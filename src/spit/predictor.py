@@ -153,8 +153,9 @@ class Predictor:
             images: a ``(B, C, H, W)`` or ``(C, H, W)`` tensor, uint8 or floats in [0, 1]; a path, a PIL image, or an
                 ``(H, W)``, ``(H, W, 3)`` or ``(B, H, W, 3)`` array, uint8 or floats in [0, 1]; or a list of these, of
                 any sizes. They are not modified.
-            crop: True resizes each image and takes its central square, as classifiers are evaluated (the whole image, if the model's eval_crop is None); False takes the
-                whole image. (default: tensors are seen whole, everything else is cropped)
+            crop: True resizes each image and takes its central square, as classifiers are evaluated, or the whole
+                image as a square if the model's ``eval_crop`` is None; False takes the whole image. (default: tensors
+                are seen whole, everything else is cropped)
             size: side of the square (default: the predictor's), or shorter side of whole images (default: their own).
                 Maps of whole images come back at the image's own pixels.
         """

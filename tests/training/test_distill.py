@@ -130,6 +130,12 @@ def test_weights_of_gradients_are_those_of_one_contrast() -> None:
     assert not student.embedder.projection.weight[:, 48 + 256 :].any()
 
 
+def test_the_published_preset_is_refused(parent: SpitModel) -> None:
+    with pytest.raises(WeightsError, match="leave preset out"):
+        made(parent, "patch", {"size": 4}, preset="published", normalization="contrast", fill="zero", position_bins=4,
+             gradient_bins=4)
+
+
 def test_a_parent_without_patches(parent: SpitModel) -> None:
     student = made(parent, "voronoi", {"cells": 4})
     words = "expected a parent with square patches, got one with voronoi tokens; load a ViT with spit.from_timm"

@@ -204,6 +204,13 @@ def test_the_paper_s_bandwidth_goes_by_the_gradients() -> None:
         assert build_model(Recipe(model=asked), 3).config.position_sigma == sigma
 
 
+def test_a_recipe_with_the_published_preset_has_its_tokenizer_too() -> None:
+    asked = ModelRecipe("spit_tiny_16", options={"preset": "published", "gradients": False, "depth": 1})
+    model = build_model(Recipe(model=asked), 3)
+    assert (model.tokenizer.preset, model.tokenizer.compactness, model.extractor.preset) == (
+        "published", 0.1, "published")
+
+
 def test_options_of_a_tokenizer() -> None:
     config = model_config("spit_tiny_16")
     known = config.tokenizer_options

@@ -45,8 +45,9 @@ def build_model(recipe: Recipe, num_classes: int) -> SpitModel:
     torch.manual_seed(mix_seed(recipe.run.seed, "weights"))
     if asked.pretrained:
         return pretrained_model(asked, num_classes)
-    config = model_config(asked.name, asked.options.get("gradients")).replace(num_classes=num_classes)
-    return SpitModel(asked.apply_to(config))
+    options = asked.options
+    config = model_config(asked.name, options.get("gradients"), options.get("preset", "spit"))
+    return SpitModel(asked.apply_to(config.replace(num_classes=num_classes)))
 
 
 def pretrained_model(asked: ModelRecipe, num_classes: int | None = None) -> SpitModel:

@@ -80,6 +80,9 @@ def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
     New features start at 0, and a LayerScale that the parent does not have at the student's own value.
     """
     config, wanted = parent.config, student.config
+    if config.preset != "spit" or wanted.preset != "spit":
+        raise WeightsError("expected a parent and a student with preset='spit' to retrofit, got preset='published', "
+                           "whose features are in another order; leave preset out")
     weight, bias = parent.embedder.projection.weight.detach(), parent.embedder.projection.bias.detach()
     colors = config.channels * config.resolution**2
     bins, more = config.position_bins, wanted.position_bins
