@@ -64,9 +64,15 @@ def color_features(
 
 def normalize(images: Tensor, normalization: str) -> Tensor:
     """The colours, from uint8 or floats in [0, 1], in one of the ways of ``NORMALIZATIONS``."""
+    colors, table = prepare(images, normalization)
+    return colors if table is None else kernels.look_up(colors, table)
+
+
+def prepare(images: Tensor, normalization: str) -> tuple[Tensor, Tensor | None]:
+    """The normalised colours and None; or uint8 images unchanged and the table that normalises them."""
     if images.dtype == torch.uint8:
-        return kernels.look_up(images, _table(normalization, images.shape[1], images.device))
-    return NORMALIZATIONS[normalization](images)
+        return images, _table(normalization, images.shape[1], images.device)
+    return NORMALIZATIONS[normalization](images), None
 
 
 def squares(boxes: Tensor, height: int, width: int) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.contrast import GRADIENT_CONTRAST, arcsinh
-from spit.features.color import FILLS, NORMALIZATIONS, color_features, squares
+from spit.features.color import FILLS, NORMALIZATIONS, color_features, prepare, squares
 from spit.features.published import published_tokens
 from spit.images import Images, image_blocks, to_float
 from spit.kernels.rules import Preset
@@ -110,16 +110,21 @@ class FeatureExtractor(FeatureOptions):
             else:
                 windows = boxes = partition.frames[first : first + int(offsets[-1])]
             first += len(boxes)
-            parts = [
-                color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill),
-                kernels.position_histogram(labels, offsets, self.position_bins, self.position_sigma, boxes),
-            ]
-            if self.gradients:
-                gradients = arcsinh(kernels.scharr(block.detach()), self.gradient_contrast)
-                parts.append(kernels.gradient_histogram(gradients, labels, offsets, self.gradient_bins,
-                                                        self.gradient_sigma, boxes))
-            features.append(torch.cat(parts, dim=1))
+            features.append(self._features(block, labels, offsets, boxes, windows))
         return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
+
+    def _features(self, block: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, windows: Tensor) -> Tensor:
+        """The features of the regions of one block."""
+        position, texture = (self.position_bins, self.position_sigma), (self.gradient_bins, self.gradient_sigma)
+        gradients = arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
+        if self.fill != "mean":
+            return kernels.region_features(*prepare(block, self.normalization), gradients, labels, offsets, boxes,
+                                           windows, self.resolution, self.fill == "zero", position, texture)
+        parts = [color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill),
+                 kernels.position_histogram(labels, offsets, *position, boxes)]
+        if gradients is not None:
+            parts.append(kernels.gradient_histogram(gradients, labels, offsets, *texture, boxes))
+        return torch.cat(parts, dim=1)
 
     def _match(self, blocks: Sequence[Tensor], partition: Partition) -> Sequence[Tensor]:
         """The images, uint8 or float32, in the blocks of the partition."""

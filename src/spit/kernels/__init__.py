@@ -29,8 +29,8 @@ from spit.options import check_choice
 __all__ = [
     "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
     "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram",
-    "published_superpixels", "refine", "region_boxes", "region_sizes", "saturate", "scharr", "superpixel_labels",
-    "superpixels",
+    "published_superpixels", "refine", "region_boxes", "region_features", "region_sizes", "saturate", "scharr",
+    "superpixel_labels", "superpixels",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -91,3 +91,4 @@ color_patches = _dispatched(reference.color_patches)
 position_histogram = _dispatched(reference.position_histogram)
 gradient_histogram = _dispatched(reference.gradient_histogram)
 scharr = _dispatched(reference.scharr)
+region_features = _dispatched(reference.region_features)

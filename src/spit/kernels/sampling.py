@@ -1,4 +1,4 @@
-"""Colour patches with their derivative, for backends whose kernels autograd cannot see into."""
+"""What the backends share of φ: colour patches with their derivative, and all features side by side."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +21,41 @@ def differentiable(sample: Sample) -> Callable[..., Tensor]:
         return patches
 
     return color_patches
+
+
+def side_by_side(look_up: Callable[..., Tensor], color_patches: Callable[..., Tensor],
+                 position_histogram: Callable[..., Tensor], gradient_histogram: Callable[..., Tensor],
+                 ) -> Callable[..., Tensor]:
+    """The ``region_features`` of a backend, made from its other operations."""
+
+    def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
+                        boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
+                        texture: tuple[int, float]) -> Tensor:
+        """ξ^col, ξ^pos and ξ^grad of each region side by side (§2.3).
+
+        Args:
+            images: normalised colours, or 8 bits that ``table`` normalises.
+            table: for :func:`look_up`, or None.
+            gradients: for :func:`gradient_histogram`; None leaves out ξ^grad.
+            boxes: boxes that contain the regions.
+            windows: boxes to sample colours from, as ``boxes`` in :func:`color_patches`.
+            resolution: K of the colour patches.
+            masked: as in :func:`color_patches`.
+            position: K and σ of :func:`position_histogram`.
+            texture: K and σ of :func:`gradient_histogram`.
+
+        Shape:
+            images ``(B, C, H, W)``, table ``(C, 256)``, gradients ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets
+            ``(B + 1,)`` int64, boxes and windows ``(ΣN, 4)`` int32 to ``(ΣN, C·K·K + K·K + K·K)`` float32.
+        """
+        colors = images if table is None else look_up(images, table)
+        parts = [color_patches(colors, labels, offsets, windows, resolution, masked).flatten(1),
+                 position_histogram(labels, offsets, *position, boxes)]
+        if gradients is not None:
+            parts.append(gradient_histogram(gradients, labels, offsets, *texture, boxes))
+        return torch.cat(parts, 1)
+
+    return region_features
 
 
 class _Sampling(torch.autograd.Function):

@@ -7,3 +7,6 @@ from spit.kernels.cpu.refinement import refine
 from spit.kernels.cpu.regions import compose, region_boxes
 from spit.kernels.cpu.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.cpu.voronoi import nearest_sites
+from spit.kernels.sampling import side_by_side
+
+region_features = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)

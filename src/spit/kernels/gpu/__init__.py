@@ -1,7 +1,8 @@
 """The hot operations as Triton kernels, with the names and results of ``kernels.reference``."""
 # ruff: noqa: F401  (the dispatch looks operations up by name)
 
-from spit.kernels.gpu.features import color_patches, gradient_histogram, position_histogram, scharr
+from spit.kernels.gpu.features import color_patches, region_features, scharr
+from spit.kernels.gpu.histograms import gradient_histogram, position_histogram
 from spit.kernels.gpu.preprocess import diffuse, look_up
 from spit.kernels.gpu.refinement import refine
 from spit.kernels.gpu.regions import compose, region_boxes

@@ -1,33 +1,35 @@
-"""φ in Triton: the functions of ``reference/features.py``, one program per region."""
-
-import math
-from typing import Any
+"""φ in Triton: the functions of ``reference/features.py``; colour patches have programs of their own for each region."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu.launch import BLOCK, blocks
-from spit.kernels.gpu.regions import region_boxes
-from spit.kernels.sampling import differentiable
-
-CHUNK = 64  # pixels of a box per step of a histogram
-PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")  # exact float32
-NOWHERE = tl.constexpr(1e9)  # a value so far away that its kernel is 0 at every bin
+from spit.kernels.gpu.histograms import gradient_histogram, position_histogram, write_gradients, write_positions
+from spit.kernels.gpu.launch import BLOCK
+from spit.kernels.gpu.preprocess import look_up
+from spit.kernels.gpu.regions import locate, strips
+from spit.kernels.sampling import differentiable, side_by_side
 
 
-def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
-    """See :func:`spit.kernels.reference.position_histogram`."""
-    _, height, width = labels.shape
-    return _histogram(_position_histogram, labels, labels, offsets, boxes, bins, sigma,
-                      longest=max(height, width), ROWS=16, COLUMNS=32)
-
-
-def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float,
-                       boxes: Tensor | None = None) -> Tensor:
-    """See :func:`spit.kernels.reference.gradient_histogram`."""
-    return _histogram(_gradient_histogram, gradients.contiguous(), labels, offsets, boxes, bins, sigma, CHUNK=CHUNK)
+def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
+                    boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
+                    texture: tuple[int, float]) -> Tensor:
+    """See :func:`spit.kernels.reference.region_features`."""
+    if images.requires_grad and torch.is_grad_enabled():
+        return _side_by_side(images, table, gradients, labels, offsets, boxes, windows, resolution, masked, position,
+                             texture)
+    channels = images.shape[1]
+    widths = [channels * resolution**2, position[0] ** 2, 0 if gradients is None else texture[0] ** 2]
+    features = torch.empty(len(boxes), sum(widths), device=labels.device)
+    colors, positions, textures = features.split(widths, 1)
+    labels, boxes, windows = labels.contiguous(), boxes.contiguous(), windows.contiguous()
+    patches = colors.unflatten(1, (channels, resolution, resolution))
+    _sample(images.contiguous(), patches, labels, offsets, windows, masked, False, table)
+    write_positions(positions, labels, offsets, boxes, *position)
+    if gradients is not None:
+        write_gradients(textures, gradients, labels, offsets, boxes, *texture)
+    return features
 
 
 def scharr(images: Tensor) -> Tensor:
@@ -36,42 +38,24 @@ def scharr(images: Tensor) -> Tensor:
     batch, channels, height, width = images.shape
     dtype, white = (torch.float32, 255) if images.dtype == torch.uint8 else (images.dtype, 1)
     gradients = torch.empty(batch, 2, height, width, dtype=dtype, device=images.device)
-    _scharr[(blocks(height * width), batch)](images, gradients, height, width, 1.0 / (16 * channels * white),
-                                             C=channels, BLOCK=BLOCK)
+    grid, strip = strips(batch, height, width)
+    _scharr[grid](images, gradients, height, width, 1.0 / (16 * channels * white), C=channels, **strip)
     return gradients
 
 
 def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, masked: bool,
-            adjoint: bool) -> None:
-    _, channels, height, width = images.shape
+            adjoint: bool, table: Tensor | None = None) -> None:
+    batch, channels, height, width = images.shape
     resolution = patches.shape[-1]
     samples = triton.next_power_of_2(resolution * resolution)
     _color_patches[(len(boxes), triton.cdiv(samples, BLOCK))](
-        images, patches, labels, offsets, boxes, _image_of(offsets, len(boxes)), height, width, C=channels,
-        K=resolution, MASKED=masked, ADJOINT=adjoint, BLOCK=min(samples, BLOCK), num_warps=4)
+        images, patches, images if table is None else table, labels, offsets, boxes, batch, height, width,
+        patches.stride(0), C=channels, K=resolution, TABLE=table is not None, MASKED=masked, ADJOINT=adjoint,
+        BLOCK=min(samples, BLOCK), num_warps=4)
 
 
 color_patches = differentiable(_sample)
-
-
-def _histogram(kernel: Any, values: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor | None, bins: int,
-               sigma: float, **options: int) -> Tensor:
-    labels = labels.contiguous()
-    _, height, width = labels.shape
-    boxes = region_boxes(labels, offsets) if boxes is None else boxes.contiguous()
-    histogram = torch.empty(len(boxes), bins * bins, device=labels.device)
-    scale = math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0
-    # One warp: the 16 × 16 product is the work of one, and more would only repeat it.
-    kernel[(len(boxes),)](
-        values, labels, offsets, boxes, _image_of(offsets, len(boxes)), histogram, height, width,
-        scale, K=bins, PADDED=max(triton.next_power_of_2(bins), 16),
-        EMPIRICAL=sigma == 0, num_warps=1, **options)
-    return histogram
-
-
-def _image_of(offsets: Tensor, total: int) -> Tensor:
-    images = torch.arange(len(offsets) - 1, device=offsets.device, dtype=torch.int32)
-    return images.repeat_interleave(offsets.diff(), output_size=total)
+_side_by_side = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)
 
 
 @triton.jit
@@ -85,23 +69,24 @@ def _taps(i, start, end, K: tl.constexpr):
 
 
 @triton.jit
-def _color_patches(images, patches, labels, offsets, boxes, image_of, height, width, C: tl.constexpr,
-                   K: tl.constexpr, MASKED: tl.constexpr, ADJOINT: tl.constexpr, BLOCK: tl.constexpr):
+def _color_patches(images, patches, table, labels, offsets, boxes, batch, height, width, stride, C: tl.constexpr,
+                   K: tl.constexpr, TABLE: tl.constexpr, MASKED: tl.constexpr, ADJOINT: tl.constexpr,
+                   BLOCK: tl.constexpr):
     region = tl.program_id(0).to(tl.int64)
-    image = tl.load(image_of + region).to(tl.int64)
-    label = (region - tl.load(offsets + image)).to(tl.int32)
+    image, label = locate(offsets, batch, region)
     sample = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = sample < K * K
     box = boxes + region * 4
     top, bottom, up, down = _taps(sample // K, tl.load(box), tl.load(box + 2), K)
     left, right, before, after = _taps(sample % K, tl.load(box + 1), tl.load(box + 3), K)
-    a_pixel, a_own = _own(labels, image, top, left, height, width, inside, label, MASKED)
-    b_pixel, b_own = _own(labels, image, top, right, height, width, inside, label, MASKED)
-    c_pixel, c_own = _own(labels, image, bottom, left, height, width, inside, label, MASKED)
-    d_pixel, d_own = _own(labels, image, bottom, right, height, width, inside, label, MASKED)
+    labels += image * height * width
+    a_pixel, a_own = _own(labels, top, left, height, width, inside, label, MASKED)
+    b_pixel, b_own = _own(labels, top, right, height, width, inside, label, MASKED)
+    c_pixel, c_own = _own(labels, bottom, left, height, width, inside, label, MASKED)
+    d_pixel, d_own = _own(labels, bottom, right, height, width, inside, label, MASKED)
     for channel in tl.static_range(C):
         plane = images + (image * C + channel) * height * width
-        place = patches + (region * C + channel) * K * K + sample
+        place = patches + region * stride + channel * K * K + sample
         if ADJOINT:
             grad = tl.load(place, inside, 0.0)
             tl.atomic_add(plane + a_pixel, up * before * grad, a_own, sem="relaxed")
@@ -109,148 +94,65 @@ def _color_patches(images, patches, labels, offsets, boxes, image_of, height, wi
             tl.atomic_add(plane + c_pixel, down * before * grad, c_own, sem="relaxed")
             tl.atomic_add(plane + d_pixel, down * after * grad, d_own, sem="relaxed")
         else:
-            value = up * before * tl.load(plane + a_pixel, a_own, 0.0)
-            value += up * after * tl.load(plane + b_pixel, b_own, 0.0)
-            value += down * before * tl.load(plane + c_pixel, c_own, 0.0)
-            value += down * after * tl.load(plane + d_pixel, d_own, 0.0)
+            curve = table + channel * 256
+            value = up * before * _color(plane, curve, a_pixel, a_own, TABLE)
+            value += up * after * _color(plane, curve, b_pixel, b_own, TABLE)
+            value += down * before * _color(plane, curve, c_pixel, c_own, TABLE)
+            value += down * after * _color(plane, curve, d_pixel, d_own, TABLE)
             tl.store(place, value, inside)
 
 
 @triton.jit
-def _own(labels, image, y, x, height, width, inside, label, MASKED: tl.constexpr):
+def _color(plane, curve, pixel, own, TABLE: tl.constexpr):
+    """The colour of a pixel: as it is, or of 8 bits, looked up."""
+    if TABLE:
+        value = tl.load(curve + tl.load(plane + pixel, own, 0).to(tl.int32), own, 0.0)
+    else:
+        value = tl.load(plane + pixel, own, 0.0)
+    return value
+
+
+@triton.jit
+def _own(labels, y, x, height, width, inside, label, MASKED: tl.constexpr):
     """A pixel's place in its plane, and whether it exists and, if masked, is in this region."""
     pixel = y * width + x
     exists = inside & (y >= 0) & (y < height) & (x >= 0) & (x < width)
     if MASKED:
-        exists = exists & (tl.load(labels + image * height * width + pixel, exists, -1) == label)
+        exists = exists & (tl.load(labels + pixel, exists, -1) == label)
     return pixel, exists
 
 
 @triton.jit
-def _gaussian(value, centre, scale):
-    """exp(−d²/2σ²) as 2^(−(scale · d)²)."""
-    distance = value * scale - centre * scale
-    return tl.exp2(-(distance * distance))
+def _across(plane, y, x, pixels, width, C: tl.constexpr):
+    """Of a row of the grey image, times C: (3, 10, 3) across, and the difference of the two sides."""
+    inside = x < width
+    row = plane + y * width
+    left = tl.zeros_like(x).to(tl.float32)
+    middle = left
+    right = left
+    for c in tl.static_range(C):
+        left += tl.load(row + c * pixels + tl.maximum(x - 1, 0), inside, 0).to(tl.float32)
+        middle += tl.load(row + c * pixels + x, inside, 0).to(tl.float32)
+        right += tl.load(row + c * pixels + tl.minimum(x + 1, width - 1), inside, 0).to(tl.float32)
+    return 3 * left + 10 * middle + 3 * right, right - left
 
 
 @triton.jit
-def _region(labels, offsets, boxes, image_of, height, width):
-    """This program's region: its image, its label there, and the part of its box inside the image."""
-    region = tl.program_id(0).to(tl.int64)
-    image = tl.load(image_of + region).to(tl.int64)
-    label = (region - tl.load(offsets + image)).to(tl.int32)
-    top = tl.maximum(tl.load(boxes + region * 4), 0)
-    left = tl.maximum(tl.load(boxes + region * 4 + 1), 0)
-    bottom = tl.minimum(tl.load(boxes + region * 4 + 2), height)
-    right = tl.minimum(tl.load(boxes + region * 4 + 3), width)
-    return region, image, label, top, left, bottom, right
-
-
-@triton.jit
-def _store_means(out, region, total, size, bins, K: tl.constexpr):
-    place = out + region * K * K + bins[:, None] * K + bins[None, :]
-    tl.store(place, total / tl.maximum(size, 1), (bins[:, None] < K) & (bins[None, :] < K))
-
-
-@triton.jit
-def _position_histogram(values, labels, offsets, boxes, image_of, out, height, width, scale, longest,
-                        K: tl.constexpr, PADDED: tl.constexpr, EMPIRICAL: tl.constexpr,
-                        ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Gyᵀ M Gx: the region's mask M between the kernels of its rows and of its columns."""
-    region, image, label, top, left, bottom, right = _region(labels, offsets, boxes, image_of, height, width)
-    plane = labels + image * height * width
-    bins = tl.arange(0, PADDED)
-    centres = (2 * bins + 1).to(tl.float32) / K - 1
-    total = tl.zeros((PADDED, PADDED), tl.float32)
-    size = 0
-    for row in range(top, bottom, ROWS):
-        y = row + tl.arange(0, ROWS)
-        along = tl.zeros((ROWS, PADDED), tl.float32)
-        for column in range(left, right, COLUMNS):
-            x = column + tl.arange(0, COLUMNS)
-            inside = (y[:, None] < bottom) & (x[None, :] < right)
-            own = tl.load(plane + y[:, None] * width + x[None, :], inside, -1) == label
-            size += tl.sum(tl.sum(own.to(tl.int32), 1), 0)
-            place = (2 * x + 1 - width)[:, None]
-            if EMPIRICAL:
-                kernel = ((place + longest) * K // (2 * longest) == bins[None, :]).to(tl.float32)
-            else:
-                kernel = _gaussian(place.to(tl.float32) / longest, centres[None, :], scale)
-            along += tl.dot(own.to(tl.float32), kernel, input_precision=PRECISION)
-        place = (2 * y + 1 - height)[None, :]
-        if EMPIRICAL:
-            kernel = ((place + longest) * K // (2 * longest) == bins[:, None]).to(tl.float32)
-        else:
-            kernel = _gaussian(place.to(tl.float32) / longest, centres[:, None], scale)
-        total += tl.dot(kernel, along, input_precision=PRECISION)
-    _store_means(out, region, total, size, bins, K)
-
-
-@triton.jit
-def _gradient_histogram(values, labels, offsets, boxes, image_of, out, height, width, scale,
-                        K: tl.constexpr, PADDED: tl.constexpr, EMPIRICAL: tl.constexpr,
-                        CHUNK: tl.constexpr):
-    """Σ of outer products of two kernels over the region's pixels: a product of two matrices."""
-    region, image, label, top, left, bottom, right = _region(labels, offsets, boxes, image_of, height, width)
-    plane = labels + image * height * width
-    gradients = values + image * 2 * height * width
-    bins = tl.arange(0, PADDED)
-    centres = (2 * bins + 1).to(tl.float32) / K - 1
-    total = tl.zeros((PADDED, PADDED), tl.float32)
-    size = 0
-    box_width = right - left
-    area = (bottom - top) * box_width
-    for start in range(0, area, CHUNK):
-        i = start + tl.arange(0, CHUNK)
-        pixel = (top + i // box_width) * width + left + i % box_width
-        inside = i < area
-        own = inside & (tl.load(plane + pixel, inside, -1) == label)
-        size += tl.sum(own.to(tl.int32), 0)
-        dy = tl.load(gradients + pixel, own, NOWHERE)
-        dx = tl.load(gradients + height * width + pixel, own, 0.0)
-        if EMPIRICAL:
-            row = tl.minimum(tl.maximum(tl.floor((dy + 1) * (K * 0.5)), 0), K - 1).to(tl.int32)
-            column = tl.minimum(tl.maximum(tl.floor((dx + 1) * (K * 0.5)), 0), K - 1).to(tl.int32)
-            rows = (own[None, :] & (row[None, :] == bins[:, None])).to(tl.float32)
-            columns = (column[:, None] == bins[None, :]).to(tl.float32)
-        else:
-            rows = _gaussian(dy[None, :], centres[:, None], scale)
-            columns = _gaussian(dx[:, None], centres[None, :], scale)
-        total += tl.dot(rows, columns, input_precision=PRECISION)
-    _store_means(out, region, total, size, bins, K)
-
-
-@triton.jit
-def _grey(image, pixels, i, mask, C: tl.constexpr):
-    total = tl.load(image + i, mask, 0).to(tl.float32)
-    for c in tl.static_range(1, C):
-        total += tl.load(image + c * pixels + i, mask, 0).to(tl.float32)
-    return total
-
-
-@triton.jit
-def _scharr(images, out, height, width, scale, C: tl.constexpr, BLOCK: tl.constexpr):
-    image = tl.program_id(1).to(tl.int64)
+def _scharr(images, out, height, width, scale, C: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    image = tl.program_id(2).to(tl.int64)
     pixels = height * width
     plane = images + image * C * pixels
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < pixels
-    y = i // width
-    x = i % width
-    above = tl.maximum(y - 1, 0) * width
-    level = y * width
-    below = tl.minimum(y + 1, height - 1) * width
-    left = tl.maximum(x - 1, 0)
-    right = tl.minimum(x + 1, width - 1)
-    nw = _grey(plane, pixels, above + left, inside, C)
-    n = _grey(plane, pixels, above + x, inside, C)
-    ne = _grey(plane, pixels, above + right, inside, C)
-    w = _grey(plane, pixels, level + left, inside, C)
-    e = _grey(plane, pixels, level + right, inside, C)
-    sw = _grey(plane, pixels, below + left, inside, C)
-    s = _grey(plane, pixels, below + x, inside, C)
-    se = _grey(plane, pixels, below + right, inside, C)
-    dy = (3 * (sw - nw) + 10 * (s - n) + 3 * (se - ne)) * scale
-    dx = (3 * (ne - nw) + 10 * (e - w) + 3 * (se - sw)) * scale
-    tl.store(out + image * 2 * pixels + i, dy, inside)
-    tl.store(out + image * 2 * pixels + pixels + i, dx, inside)
+    x = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    first = tl.program_id(1) * ROWS
+    out += image * 2 * pixels + x
+    above, above_change = _across(plane, tl.maximum(first - 1, 0), x, pixels, width, C)
+    level, level_change = _across(plane, first, x, pixels, width, C)
+    for y in range(first, tl.minimum(first + ROWS, height)):
+        below, below_change = _across(plane, tl.minimum(y + 1, height - 1), x, pixels, width, C)
+        dx = 3 * above_change + 10 * level_change + 3 * below_change
+        tl.store(out + y * width, (below - above) * scale, x < width)
+        tl.store(out + pixels + y * width, dx * scale, x < width)
+        above = level
+        above_change = level_change
+        level = below
+        level_change = below_change

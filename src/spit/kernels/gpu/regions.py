@@ -9,16 +9,24 @@ from torch import Tensor
 
 from spit.kernels.gpu.launch import BLOCK, blocks
 
+STRIP = 16  # rows that a program walks down, keeping what it needs of the last two
+
 
 def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
     """See :func:`spit.kernels.reference.region_boxes`."""
     labels = labels.contiguous()
-    _, height, width = labels.shape
+    batch, height, width = labels.shape
     boxes = torch.zeros(int(offsets[-1]), 4, dtype=torch.int32, device=labels.device)
-    boxes[:, :2] = height + width
-    _boxes[(blocks(height * width), len(labels))](labels, offsets, boxes, height * width, width, BLOCK)
-    empty = boxes[:, 2:3] == 0
-    return boxes.masked_fill_(empty, 0)
+    grid, strip = strips(batch, height, width)
+    _boxes[grid](labels, offsets, boxes, height, width, **strip)
+    _flip[(blocks(len(boxes)),)](boxes, len(boxes), height, width, BLOCK)
+    return boxes
+
+
+def strips(batch: int, height: int, width: int) -> tuple[tuple[int, int, int], dict[str, int]]:
+    """Programs that each walk down a strip, ROWS rows of BLOCK columns: their grid and these numbers."""
+    block = min(BLOCK, max(int(triton.next_power_of_2(width)), 32))
+    return (blocks(width, block), blocks(height, STRIP), batch), {"ROWS": STRIP, "BLOCK": block}
 
 
 def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
@@ -34,25 +42,60 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
 
 
 @triton.jit
-def _boxes(labels, offsets, boxes, pixels, width, BLOCK: tl.constexpr):
-    image = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < pixels
-    plane = labels + image * pixels
-    label = tl.load(plane + i, inside, 0)
-    box = boxes + (label + tl.load(offsets + image)) * 4
-    y = i // width
-    x = i % width
-    # Only pixels at a region's border can be extreme. A bound only moves outwards, so if even an outdated one
-    # holds, nothing needs to be written.
-    north = inside & ((y == 0) | (tl.load(plane + i - width, inside & (y > 0), -1) != label))
-    west = inside & ((x == 0) | (tl.load(plane + i - 1, inside & (x > 0), -1) != label))
-    east = inside & ((x + 1 == width) | (tl.load(plane + i + 1, inside & (x + 1 < width), -1) != label))
-    south = inside & ((i + width >= pixels) | (tl.load(plane + i + width, inside & (i + width < pixels), -1) != label))
-    tl.atomic_min(box, y, north & (tl.load(box, north, 0) > y), sem="relaxed")
-    tl.atomic_min(box + 1, x, west & (tl.load(box + 1, west, 0) > x), sem="relaxed")
-    tl.atomic_max(box + 2, y + 1, south & (tl.load(box + 2, south, 0) < y + 1), sem="relaxed")
-    tl.atomic_max(box + 3, x + 1, east & (tl.load(box + 3, east, 0) < x + 1), sem="relaxed")
+def locate(offsets, batch, region):
+    """The image of a region in packed order, and its label there."""
+    image = 0
+    end = batch
+    while end - image > 1:
+        middle = (image + end) // 2
+        before = tl.load(offsets + middle) <= region
+        image = tl.where(before, middle, image)
+        end = tl.where(before, end, middle)
+    return image.to(tl.int64), (region - tl.load(offsets + image)).to(tl.int32)
+
+
+@triton.jit
+def _boxes(labels, offsets, boxes, height, width, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Raise, for each region, how far its box is from the lower and from the upper end of the image.
+
+    Only the ends of a run of one label can be extreme, and only those with another label above, or below, are the
+    first, or the last, of a column. A bound only rises, so if even an outdated one holds, nothing is written.
+    """
+    image = tl.program_id(2).to(tl.int64)
+    plane = labels + image * height * width
+    boxes += tl.load(offsets + image) * 4
+    x = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    first = tl.program_id(1) * ROWS
+    inside = x < width
+    above = tl.load(plane + (first - 1) * width + x, inside & (first > 0), -1)
+    label = tl.load(plane + first * width + x, inside, -1)
+    for y in range(first, tl.minimum(first + ROWS, height)):
+        row = plane + y * width + x
+        below = tl.load(row + width, inside & (y + 1 < height), -1)
+        begins = inside & (tl.load(row - 1, inside & (x > 0), -1) != label)
+        ends = inside & (tl.load(row + 1, x + 1 < width, -1) != label)
+        box = boxes + label * 4
+        _raise(box, height - y, begins & (above != label))
+        _raise(box + 1, width - x, begins)
+        _raise(box + 2, y + 1, ends & (below != label))
+        _raise(box + 3, x + 1, ends)
+        above = label
+        label = below
+
+
+@triton.jit
+def _raise(bound, value, mask):
+    tl.atomic_max(bound, value, mask & (tl.load(bound, mask, 0) < value), sem="relaxed")
+
+
+@triton.jit
+def _flip(boxes, count, height, width, BLOCK: tl.constexpr):
+    """From distances to the lower end to coordinates; an empty region's box stays (0, 0, 0, 0)."""
+    region = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    box = boxes + region * 4
+    full = (region < count) & (tl.load(box + 2, region < count, 0) > 0)
+    tl.store(box, height - tl.load(box, full, 0), full)
+    tl.store(box + 1, width - tl.load(box + 1, full, 0), full)
 
 
 @triton.jit

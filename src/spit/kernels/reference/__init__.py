@@ -11,8 +11,12 @@ from spit.kernels.reference.refinement import refine
 from spit.kernels.reference.regions import compose, region_boxes
 from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
+from spit.kernels.sampling import side_by_side
 
 __all__ = [
     "between", "color_patches", "compose", "diffuse", "gradient_histogram", "look_up", "nearest_sites",
-    "position_histogram", "refine", "region_boxes", "saturate", "scharr", "superpixel_labels", "superpixels",
+    "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr", "superpixel_labels",
+    "superpixels",
 ]
+
+region_features = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)
