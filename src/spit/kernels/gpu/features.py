@@ -1,4 +1,4 @@
-"""φ in Triton: the functions of ``reference/features.py``; colour patches have programs of their own for each region."""
+"""φ in Triton: the functions of ``reference/features.py``. Histograms have a file of their own."""
 
 import torch
 import triton
@@ -39,7 +39,8 @@ def scharr(images: Tensor) -> Tensor:
     dtype, white = (torch.float32, 255) if images.dtype == torch.uint8 else (images.dtype, 1)
     gradients = torch.empty(batch, 2, height, width, dtype=dtype, device=images.device)
     grid, strip = strips(batch, height, width)
-    _scharr[grid](images, gradients, height, width, 1.0 / (16 * channels * white), C=channels, **strip)
+    _scharr[grid](images, gradients, height, width, 1.0 / (16 * channels * white), C=channels,
+                  WHOLE=images.dtype == torch.uint8, **strip)
     return gradients
 
 
@@ -123,33 +124,37 @@ def _own(labels, y, x, height, width, inside, label, MASKED: tl.constexpr):
 
 
 @triton.jit
-def _across(plane, y, x, pixels, width, C: tl.constexpr):
+def _across(plane, y, x, pixels, width, C: tl.constexpr, WHOLE: tl.constexpr):
     """Of a row of the grey image, times C: (3, 10, 3) across, and the difference of the two sides."""
-    inside = x < width
     row = plane + y * width
-    left = tl.zeros_like(x).to(tl.float32)
-    middle = left
-    right = left
-    for c in tl.static_range(C):
-        left += tl.load(row + c * pixels + tl.maximum(x - 1, 0), inside, 0).to(tl.float32)
-        middle += tl.load(row + c * pixels + x, inside, 0).to(tl.float32)
-        right += tl.load(row + c * pixels + tl.minimum(x + 1, width - 1), inside, 0).to(tl.float32)
-    return 3 * left + 10 * middle + 3 * right, right - left
+    left = _grey(row, tl.maximum(x - 1, 0), x < width, pixels, C, WHOLE)
+    middle = _grey(row, x, x < width, pixels, C, WHOLE)
+    right = _grey(row, tl.minimum(x + 1, width - 1), x < width, pixels, C, WHOLE)
+    return 3 * (left + right) + 10 * middle, right - left
 
 
 @triton.jit
-def _scharr(images, out, height, width, scale, C: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _grey(row, x, inside, pixels, C: tl.constexpr, WHOLE: tl.constexpr):
+    total = tl.load(row + x, inside, 0).to(tl.int32 if WHOLE else tl.float32)
+    for c in tl.static_range(1, C):
+        total += tl.load(row + c * pixels + x, inside, 0).to(tl.int32 if WHOLE else tl.float32)
+    return total
+
+
+@triton.jit
+def _scharr(images, out, height, width, scale, C: tl.constexpr, WHOLE: tl.constexpr, ROWS: tl.constexpr,
+            BLOCK: tl.constexpr):
     image = tl.program_id(2).to(tl.int64)
     pixels = height * width
     plane = images + image * C * pixels
     x = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     first = tl.program_id(1) * ROWS
     out += image * 2 * pixels + x
-    above, above_change = _across(plane, tl.maximum(first - 1, 0), x, pixels, width, C)
-    level, level_change = _across(plane, first, x, pixels, width, C)
+    above, above_change = _across(plane, tl.maximum(first - 1, 0), x, pixels, width, C, WHOLE)
+    level, level_change = _across(plane, first, x, pixels, width, C, WHOLE)
     for y in range(first, tl.minimum(first + ROWS, height)):
-        below, below_change = _across(plane, tl.minimum(y + 1, height - 1), x, pixels, width, C)
-        dx = 3 * above_change + 10 * level_change + 3 * below_change
+        below, below_change = _across(plane, tl.minimum(y + 1, height - 1), x, pixels, width, C, WHOLE)
+        dx = 3 * (above_change + below_change) + 10 * level_change
         tl.store(out + y * width, (below - above) * scale, x < width)
         tl.store(out + pixels + y * width, dx * scale, x < width)
         above = level

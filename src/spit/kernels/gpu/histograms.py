@@ -194,12 +194,12 @@ def _add_window(sums, dy, dx, scale, K: tl.constexpr, FIRST: tl.constexpr, WINDO
     """Add each pixel's outer product of two kernels, in the bins of the window, to a sum of its own lane."""
     columns = ()
     for k in tl.static_range(WINDOW):
-        columns = columns + (_kernel(dx, tl.full((), FIRST + k, tl.int32), scale, K, EMPIRICAL),)
+        columns = (*columns, _kernel(dx, tl.full((), FIRST + k, tl.int32), scale, K, EMPIRICAL))
     answer = ()
     for i in tl.static_range(WINDOW):
         row = _kernel(dy, tl.full((), FIRST + i, tl.int32), scale, K, EMPIRICAL)
         for j in tl.static_range(WINDOW):
-            answer = answer + (sums[i * WINDOW + j] + row * columns[j],)
+            answer = (*answer, sums[i * WINDOW + j] + row * columns[j])
     return answer
 
 

@@ -18,7 +18,7 @@ def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
     batch, height, width = labels.shape
     boxes = torch.zeros(int(offsets[-1]), 4, dtype=torch.int32, device=labels.device)
     grid, strip = strips(batch, height, width)
-    _boxes[grid](labels, offsets, boxes, height, width, **strip)
+    _boxes[grid](labels, offsets, boxes, height, width, **strip, num_warps=strip["BLOCK"] // 32 or 1)
     _flip[(blocks(len(boxes)),)](boxes, len(boxes), height, width, BLOCK)
     return boxes
 

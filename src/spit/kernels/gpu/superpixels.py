@@ -9,7 +9,8 @@ nor does the order of an edge list, since only maxima are taken of it.
 import torch
 from torch import Tensor
 
-from spit.kernels.gpu import contraction, forest
+from spit.kernels.gpu import contraction, forest, launch
+from spit.kernels.gpu.graph import Graph
 from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
 from spit.kernels.gpu.regions import compose
 from spit.kernels.gpu.replay import replay
@@ -17,6 +18,7 @@ from spit.kernels.reference.contraction import region_points as means_of
 from spit.kernels.reference.forest import keep_heaviest, merge_below
 from spit.kernels.reference.superpixels import contract_levels, flatten
 from spit.kernels.rules import EUCLIDEAN, SCALE, Levels, Rules
+from spit.tokens import offsets_of
 
 PACKABLE = 2**19
 """In images with fewer pixels, two sums fit one 64-bit word."""
@@ -26,27 +28,53 @@ PROGRAMS = 2048
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
     """See :func:`spit.kernels.reference.superpixels`."""
-    graph = _Graph(features.contiguous(), rules)
-    contract_levels(graph)
-    levels = graph.levels()
-    if rules.max_tokens is not None:
-        levels = _bound(graph, levels, rules.max_tokens)
-    return levels
+    if launch.FUSED:
+        graph = Graph(features.contiguous(), rules)
+        contract_levels(graph)
+        return graph.levels() if rules.max_tokens is None else _bounded(graph, rules.max_tokens)
+    old = _Graph(features.contiguous(), rules)
+    contract_levels(old)
+    return old.levels() if rules.max_tokens is None else _bound(old, old.levels(), rules.max_tokens)
 
 
 def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     """See :func:`spit.kernels.reference.superpixel_labels`.
 
-    Nothing waits for the device, except the final merge and the bound, which count what is left.
+    Nothing waits for the device, except the bound, which counts what is left.
     """
-    if rules.merge_threshold > 0 or rules.max_tokens is not None:
+    if rules.max_tokens is not None or (rules.merge_threshold > 0 and not launch.FUSED):
         levels = superpixels(features, rules)
         return flatten(levels, features, compose), levels[-1][1]
-    labels, counts = replay(_last_level, (features,), rules)
+    labels, counts = replay(_last_level if launch.FUSED else _last_level_in_steps, (features,), rules)
     return labels, counts
 
 
 def _last_level(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[Tensor, ...]:
+    graph = Graph(tensors[0].contiguous(), rules)
+    contract_levels(graph)
+    return graph.final_labels(), graph.counts[-1]
+
+
+def _bounded(graph: Graph, bound: int) -> Levels:
+    """Join regions until at most ``bound`` are left in every image: see ``reference.superpixels``."""
+    levels, counts = graph.levels(), graph.counts[-1]
+    while int(counts.max()) > bound:
+        chosen, weights = graph.link_regions(None)
+        filled = graph.filled(counts)
+        first = (counts.cumsum(0) - counts)[:, None]  # keep_heaviest numbers regions image after image
+        kept = keep_heaviest((chosen + first)[filled], weights[filled], bound, counts)
+        chosen[filled] = (kept - first.expand_as(filled)[filled]).int()
+        graph.contract(chosen)
+        counts = graph.counts[-1]
+    steps = graph.levels()[len(levels):]
+    if not steps:
+        places = torch.arange(graph.room, device=counts.device, dtype=torch.int32).expand(len(counts), -1)
+        return [*levels, (places[graph.filled(counts)], counts)]
+    below = [offsets_of(counts) for _, counts in (levels[-1], *steps)]
+    return [*levels, (compose([parents for parents, _ in steps], below), counts)]
+
+
+def _last_level_in_steps(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[Tensor, ...]:
     (features,) = tensors
     batch, _, height, width = features.shape
     graph = _Graph(features.contiguous(), rules)

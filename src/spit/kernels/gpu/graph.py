@@ -1,0 +1,163 @@
+"""G^(t) of every image of a batch in Triton, contracted level by level without a word from the host (§2.2).
+
+Every image has room for as many regions as it could have, and regions are numbered within their image; only the device
+knows how many there are. Sums are integers, so the order of atomics does not matter.
+"""
+
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from spit.kernels.gpu import edges, links, trees
+from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
+from spit.kernels.gpu.squares import ACROSS
+from spit.kernels.gpu.strips import LANES, cut
+from spit.kernels.rules import EUCLIDEAN, SCALE, Levels, Rules
+
+PACKABLE = 2**19
+"""In images with fewer pixels, two sums fit one 64-bit word."""
+CHUNK = 2048
+"""Vertices whose roots one program numbers."""
+SQUARES = 128
+"""Squares of four pixels whose edges one program weighs."""
+WARP_SQUARES = 64
+"""Squares of four pixels that a warp sums up; it waits for its longest way to a root."""
+LINK_ROWS = 32
+
+
+class Graph:
+    """The present level: regions with their sums, sizes and boxes, and the pixels' labels one level below or here."""
+
+    def __init__(self, features: Tensor, rules: Rules) -> None:
+        self.features, self.rules = features, rules
+        self.batch, self.channels, self.height, self.width = features.shape
+        self.pixels = self.height * self.width
+        if self.batch * self.pixels >= 2**31:
+            raise ValueError(f"a batch of {self.batch} images of {self.height}×{self.width} has too many pixels for "
+                             "32-bit numbers; split it")
+        # Every pixel with a neighbour joins one, so there are at most half as many regions.
+        self.room = self.pixels // 2 + 1
+        self.packed = self.pixels < PACKABLE
+        self.words = self.channels // 2 + 1 if self.packed else self.channels + 1
+        self.record = int(triton.next_power_of_2(self.channels + 1))
+        self.boxed = rules.compactness > 0
+        self.ratio = (float(rules.compactness), float(1 - rules.compactness))  # of density and similarity
+        self.counts: list[Tensor] = []  # regions of each image, level by level
+        self.parents: list[Tensor] = []  # the pixels' (B, P), then those of regions (B, room)
+        self.labels = self.sums = self.boxes = features  # of the present level; see contract
+        self.mapped = False  # whether labels are those of the level below
+
+    def link_pixels(self) -> Tensor:
+        """Level 0: the direction of the best of four neighbours."""
+        strips = cut(self.width, 1, self.features.numel(), LINK_ROWS)
+        directions = self._new(self.batch, self.pixels, dtype=torch.int8)
+        links.link_pixels[strips.grid(self.height, self.batch)](
+            self.features, directions, self.height, self.width, strips.count, SCALE=SCALE, C=self.channels,
+            KIND=self.rules.kind, COLUMNS=strips.columns, ROWS=strips.rows, LANES=LANES, num_warps=1, **EXACT)
+        return directions
+
+    def link_regions(self, loop_clip: float | None) -> tuple[Tensor, Tensor]:
+        """Ê^(t), t ≥ 1: each region's best neighbour, or itself if self-loops have a bound, and the weight."""
+        points, keys, squares = self._points(self.rules.kind)
+        self._visit(edges.weigh_edges, points, self.boxes, keys, ratio_density=self.ratio[0],
+                    ratio_similarity=self.ratio[1], KIND=self.rules.kind, BOXES=self.boxed)
+        chosen = self._new(self.batch, self.room)
+        weights = self._new(self.batch, self.room, dtype=torch.float32)
+        links.choose[self._grid()](
+            keys, points, self.boxes, self.counts[-1], squares, chosen, weights, self.room, self.pixels, *self.ratio,
+            LOOPS=loop_clip is not None, LOOP_MEAN=self.rules.loop_mean, LOOP_CLIP=loop_clip or 0.0, C=self.channels,
+            WIDTH=self.record, BOXES=self.boxed, BLOCK=BLOCK, **EXACT)
+        return chosen, weights
+
+    def merge_below(self, threshold: float) -> Tensor:
+        """Final thresholding (App. B): each region to one that it is joined with, in the end to the smallest."""
+        points, _, _ = self._points(EUCLIDEAN)
+        chosen = self._new(self.batch, self.room)
+        edges.start_alone[self._grid()](chosen, self.counts[-1], self.room, BLOCK=BLOCK)
+        self._visit(edges.unite_edges, points, chosen, near=threshold * threshold)
+        return chosen
+
+    def contract(self, chosen: Tensor) -> None:
+        """π^(t) → π^(t+1): the trees of the forest become regions."""
+        pixels = not self.parents
+        room = self.pixels if pixels else self.room
+        sizes = chosen if pixels else self.counts[-1]  # not read for pixels
+        chunks = blocks(room, CHUNK)
+        counts = self._new(self.batch, chunks)
+        totals = self._new(self.batch, dtype=torch.int64)
+        numbers = self._new(self.batch, room)
+        sums = self._new(self.batch * self.room * self.words, dtype=torch.int64)
+        boxes = self._new(self.batch * self.room if self.boxed else 1, 4)
+        grid = (chunks, self.batch)
+        trees.count_roots[grid](chosen, sizes, counts, room, self.pixels, self.width, PIXELS=pixels, BLOCK=CHUNK)
+        trees.number_roots[grid](chosen, sizes, counts, numbers, totals, sums, boxes, room, self.room, self.pixels,
+                                 self.width, WORDS=self.words, BOXES=self.boxed, PIXELS=pixels, BLOCK=CHUNK)
+        parents = self._new(self.batch, room)
+        if pixels:
+            tiles, grid = self._tiles(WARP_SQUARES)
+            trees.sum_pixels[grid](
+                self.features, chosen, numbers, parents, sums, boxes, self.height, self.width, tiles, self.room,
+                C=self.channels, WORDS=self.words, PACKED=self.packed, SCALE=SCALE, BOXES=self.boxed,
+                BLOCK=WARP_SQUARES, num_warps=1)
+            self.labels = parents
+        else:
+            trees.sum_regions[self._grid()](chosen, sizes, numbers, self.sums, self.boxes, parents, sums, boxes,
+                                            self.room, WORDS=self.words, BOXES=self.boxed, BLOCK=BLOCK)
+            self.mapped = True
+        self.sums, self.boxes = sums, boxes
+        self.parents.append(parents)
+        self.counts.append(totals)
+
+    def final_labels(self) -> Tensor:
+        """The region of each pixel in the present level, ``(B, H, W)``."""
+        labels = self._relabelled() if self.mapped else self.labels
+        return labels.view(self.batch, self.height, self.width)
+
+    def levels(self) -> Levels:
+        """The levels so far, image after image: the only synchronisation of a contraction."""
+        levels = [(self.parents[0].flatten(), self.counts[0])]
+        for parents, below, above in zip(self.parents[1:], self.counts, self.counts[1:], strict=False):
+            levels.append((parents[self.filled(below)], above))
+        return levels
+
+    def filled(self, counts: Tensor) -> Tensor:
+        """Which places of ``(B, room)`` hold regions."""
+        return torch.arange(self.room, device=counts.device) < counts[:, None]
+
+    def _points(self, kind: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Points of regions, keys without edges, and Σ|π|² of each image."""
+        points = self._new(self.batch * self.room * self.record, dtype=torch.float32)
+        keys = self._new(self.batch * self.room, dtype=torch.int64)
+        squares = torch.zeros(self.batch, dtype=torch.int64, device=points.device)
+        links.region_points[self._grid()](
+            self.sums, self.counts[-1], points, keys, squares, self.room, C=self.channels, WORDS=self.words,
+            WIDTH=self.record, PACKED=self.packed, SCALE=SCALE, KIND=kind, BLOCK=BLOCK, **EXACT)
+        return points, keys, squares
+
+    def _visit(self, kernel: Any, *given: Tensor, **options: float) -> None:
+        """Run a kernel on all squares of pixels; if labels are those of the level below, they come up."""
+        up, labels = (self.parents[-1], torch.empty_like(self.labels)) if self.mapped else (self.labels, self.labels)
+        tiles, grid = self._tiles(SQUARES)
+        kernel[grid](self.labels, up, labels, *given, self.height, self.width, tiles, self.room, MAPPED=self.mapped,
+                     C=self.channels, WIDTH=self.record, BLOCK=SQUARES, **options, **EXACT)
+        self.labels, self.mapped = labels, False
+
+    def _tiles(self, squares: int) -> tuple[int, tuple[int, int]]:
+        """Tiles of so many squares side by side, and programs for all of them."""
+        tiles = blocks(self.width, 2 * ACROSS)
+        return tiles, (tiles * blocks(self.height, 2 * squares // ACROSS), self.batch)
+
+    def _relabelled(self) -> Tensor:
+        labels = torch.empty_like(self.labels)
+        edges.relabel[(blocks(self.pixels), self.batch)](self.labels, self.parents[-1], labels, self.pixels, self.room,
+                                                         BLOCK=BLOCK)
+        return labels
+
+    def _grid(self) -> tuple[int, int]:
+        """Programs for all regions that there could be."""
+        return blocks(self.room), self.batch
+
+    def _new(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device=self.features.device)

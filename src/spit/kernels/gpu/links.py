@@ -1,0 +1,179 @@
+"""Which neighbour a pixel or a region chooses, in Triton (§2.2); ``edges.py`` weighs the edges between regions.
+
+A region's point is a record: what is compared, then the bits of its size, then zeros up to a power of two.
+"""
+
+import triton
+import triton.language as tl
+
+from spit.kernels import rules
+from spit.kernels.gpu import fields
+from spit.kernels.gpu.contraction import loop_weights
+from spit.kernels.gpu.strips import east, strip_at, west
+
+COSINE = tl.constexpr(rules.COSINE)
+VARIANCE = tl.constexpr(rules.VARIANCE)
+NOBODY = tl.constexpr(-(2**63))
+"""The key of a region without edges, below all others."""
+
+
+@triton.jit
+def link_pixels(features, directions, height, width, strips, SCALE: tl.constexpr, C: tl.constexpr,
+                KIND: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """Level 0: the direction of the best of four neighbours, the first of those in the order of pixels."""
+    x, own, top, bottom = strip_at(height, width, strips, 1, COLUMNS, ROWS, LANES)
+    image = tl.program_id(1).to(tl.int64)
+    features += image * C * height * width
+    directions += image * height * width
+    nothing = tl.full((LANES, COLUMNS), float("-inf"), tl.float32)
+    above = _pixels(features, top - 1, x, height, width, C)
+    here = _points(_pixels(features, top, x, height, width, C), SCALE, C, KIND)
+    ahead = _pixels(features, top + 1, x, height, width, C)
+    north = tl.where(top > 0, _similarity(_points(above, SCALE, C, KIND), here, C, KIND), nothing)
+    for y in range(top, bottom):
+        below = _points(ahead, SCALE, C, KIND)
+        ahead = _pixels(features, y + 2, x, height, width, C)
+        south = tl.where(y + 1 < height, _similarity(here, below, C, KIND), nothing)
+        beside = ()
+        for c in tl.static_range(C):
+            beside = beside + (east(here[c], LANES, COLUMNS),)  # noqa: RUF005
+        after = tl.where(x + 1 < width, _similarity(here, beside, C, KIND), nothing)
+        before = tl.where(x > 0, west(after, LANES, COLUMNS), nothing)
+        best = north
+        direction = tl.where(north > nothing, 1, 5)  # of trees.HERE
+        direction = tl.where(before > best, 4, direction)
+        best = tl.maximum(best, before)
+        direction = tl.where(after > best, 6, direction)
+        best = tl.maximum(best, after)
+        direction = tl.where(south > best, 9, direction)
+        tl.store(directions + y * width + x, direction.to(tl.int8), own)
+        here = below
+        north = south
+
+
+@triton.jit
+def _pixels(features, y, x, height, width, C: tl.constexpr):
+    """A row of all channels; 0 outside."""
+    inside = (x < width) & (y >= 0) & (y < height)
+    row = ()
+    for c in tl.static_range(C):
+        row = row + (tl.load(features + c * height * width + y * width + x, inside, 0),)  # noqa: RUF005
+    return row
+
+
+@triton.jit
+def _points(row, SCALE: tl.constexpr, C: tl.constexpr, KIND: tl.constexpr):
+    first = row[0].to(tl.float32)
+    length = tl.full(first.shape, SCALE, tl.float32)
+    if KIND == COSINE:
+        square = first * first
+        for c in tl.static_range(1, C):
+            value = row[c].to(tl.float32)
+            square = square + value * value
+        length = tl.sqrt_rn(square)
+        length = tl.where(length == 0, 1.0, length)
+    points = ()
+    for c in tl.static_range(C):
+        points = points + (tl.div_rn(row[c].to(tl.float32), length),)  # noqa: RUF005
+    return points
+
+
+@triton.jit
+def _similarity(p, q, C: tl.constexpr, KIND: tl.constexpr):
+    total = products(p, q, C, KIND)
+    if KIND == COSINE:
+        return total
+    return -(0.5 * total) if KIND == VARIANCE else -tl.sqrt_rn(total)
+
+
+@triton.jit
+def products(p, q, C: tl.constexpr, KIND: tl.constexpr):
+    """p · q for the cosine, else ‖p − q‖², from left to right."""
+    total = p[0] * q[0] if KIND == COSINE else (p[0] - q[0]) * (p[0] - q[0])
+    for c in tl.static_range(1, C):
+        total = total + (p[c] * q[c] if KIND == COSINE else (p[c] - q[c]) * (p[c] - q[c]))
+    return total
+
+
+@triton.jit
+def region_points(sums, sizes, points, keys, squares, room, C: tl.constexpr, WORDS: tl.constexpr, WIDTH: tl.constexpr,
+                  PACKED: tl.constexpr, SCALE: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    """The points of regions; their best keys before any edge; the sum of squared sizes in each image."""
+    image = tl.program_id(1).to(tl.int64)
+    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = v < tl.load(sizes + image).to(tl.int32)
+    word = sums + (image * room + v) * WORDS
+    size = tl.where(inside, _sum_of(word, inside, C, PACKED), 1)
+    shift = size * SCALE if PACKED else size * 0
+    values = ()
+    for c in tl.static_range(C):
+        values = values + ((_sum_of(word, inside, c, PACKED) - shift).to(tl.float32),)  # noqa: RUF005
+    length = (size * SCALE).to(tl.float32)
+    if KIND == COSINE:
+        square = values[0] * values[0]
+        for c in tl.static_range(1, C):
+            square = square + values[c] * values[c]
+        length = tl.sqrt_rn(square)
+        length = tl.where(length == 0, 1.0, length)
+    record = ()
+    for c in tl.static_range(C):
+        record = record + (tl.div_rn(values[c], length),)  # noqa: RUF005
+    record = record + (size.to(tl.int32).to(tl.float32, bitcast=True),)  # noqa: RUF005
+    for _ in tl.static_range(WIDTH - C - 1):
+        record = record + (tl.zeros((BLOCK,), tl.float32),)  # noqa: RUF005
+    fields.write(points + image * room * WIDTH, v, record, inside, BLOCK, WIDTH)
+    tl.store(keys + image * room + v, tl.full((BLOCK,), NOBODY, tl.int64), inside)
+    total = tl.sum(tl.where(inside, size * size, 0), 0)
+    if total > 0:
+        tl.atomic_add(squares + image, total, sem="relaxed")
+
+
+@triton.jit
+def _sum_of(word, mask, k: tl.constexpr, PACKED: tl.constexpr):
+    """Field k of a region's sums."""
+    if PACKED:
+        both = tl.load(word + k // 2, mask, 0)
+        return (both >> 32) if k % 2 == 1 else (both & 0xFFFFFFFF)
+    return tl.load(word + k, mask, 0)
+
+
+@triton.jit
+def density(size_u, size_v, u, v):
+    """δ_∞ of the union of two boxes; a region with itself comes with the other's size 0."""
+    height = tl.maximum(u[2], v[2]) - tl.minimum(u[0], v[0]) + 1
+    width = tl.maximum(u[3], v[3]) - tl.minimum(u[1], v[1]) + 1
+    perimeter = (2 * (height + width)).to(tl.int64)
+    size = size_u.to(tl.int64) + size_v
+    return tl.div_rn((4 * size).to(tl.float32), (perimeter * perimeter).to(tl.float32))
+
+
+@triton.jit
+def key(weight, neighbor):
+    """Weight first, then the smaller neighbour: the largest of these numbers is the reference's choice."""
+    bits = (weight + 0.0).to(tl.int32, bitcast=True)  # −0 becomes 0
+    order = tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF)
+    return (order.to(tl.int64) << 32) | (0x7FFFFFFF - neighbor).to(tl.int64)
+
+
+@triton.jit
+def choose(keys, points, boxes, sizes, squares, chosen, weights, room, pixels, ratio_density, ratio_similarity,
+           LOOPS: tl.constexpr, LOOP_MEAN: tl.constexpr, LOOP_CLIP: tl.constexpr, C: tl.constexpr,
+           WIDTH: tl.constexpr, BOXES: tl.constexpr, BLOCK: tl.constexpr):
+    """Each region's best neighbour or itself, and the weight."""
+    image = tl.program_id(1).to(tl.int64)
+    count = tl.load(sizes + image)
+    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = v < count.to(tl.int32)
+    best = tl.load(keys + image * room + v, inside, 0)
+    if LOOPS:
+        size = tl.load(points + (image * room + v) * WIDTH + C, inside, 0.0).to(tl.int32, bitcast=True)
+        weight = loop_weights(size, tl.load(squares + image), count, pixels, LOOP_MEAN, LOOP_CLIP)
+        if BOXES:
+            box = fields.read(boxes + image * room * 4, v, inside, BLOCK, 4)
+            weight = ratio_density * density(size, 0, box, box) + ratio_similarity * weight
+        best = tl.maximum(best, key(weight, v))
+    order = (best >> 32).to(tl.int32)
+    to = (0x7FFFFFFF - (best & 0xFFFFFFFF)).to(tl.int32)
+    tl.store(chosen + image * room + v, tl.where(best == NOBODY, v, to), inside)
+    bits = tl.where(order >= 0, order, order ^ 0x7FFFFFFF)
+    tl.store(weights + image * room + v, bits.to(tl.float32, bitcast=True), inside)
