@@ -39,12 +39,16 @@ def level_offsets(levels: Levels, features: Tensor) -> list[Tensor]:
 def join(count: int, u: Tensor, v: Tensor) -> Tensor:
     """The smallest vertex that each of ``count`` vertices is connected to by the edges (u, v)."""
     smallest = torch.arange(count, device=u.device)
-    while True:
-        joined = smallest.scatter_reduce(0, u, smallest[v], "amin").scatter_reduce(0, v, smallest[u], "amin")
-        joined = joined[joined]
-        if torch.equal(joined, smallest):
-            return smallest
-        smallest = joined
+    while len(u) > 0:
+        # A tree's root is its smallest vertex; it hangs itself below the smallest root next to it. Of two neighbouring
+        # roots at most one is left, so the rounds are few whatever the shape.
+        smallest.scatter_reduce_(0, torch.maximum(u, v), torch.minimum(u, v), "amin")
+        while not torch.equal(smallest, further := smallest[smallest]):
+            smallest = further
+        u, v = smallest[u], smallest[v]
+        apart = u != v
+        u, v = u[apart], v[apart]
+    return smallest
 
 
 def pieces(fine: Tensor, coarse: Tensor) -> tuple[Tensor, Tensor]:

@@ -54,3 +54,7 @@ class Rules:
 ROUND = 8
 """A round towards ``max_tokens`` removes at most one region in ROUND, by the best pairs, before all are weighed
 again. A single round would be a millisecond faster and 0.025 of R² worse (docs/superpixels.md)."""
+
+FAR = 32
+"""From more than FAR times the bound, the first round goes to FAR times at once. The levels of a photo end below that;
+what is above are the pixels of flat images, whose rounds would take fifty times as long as the levels."""

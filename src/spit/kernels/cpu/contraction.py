@@ -59,6 +59,50 @@ def link_pixels(planes: Array, kind: int) -> Array:
 
 
 @njit(cache=True, nogil=True)
+def link_pixels_within(planes: Array, regions: Array) -> tuple[Array, Array]:
+    """Each pixel's best neighbour in its own region, or itself, by the variance; and the weight of that edge."""
+    channels, height, width = planes.shape
+    chosen = np.empty((height, width), np.int32)
+    weights = np.empty((height, width), np.float32)
+    here = np.empty((channels, width), np.float32)
+    below = np.empty((channels, width), np.float32)
+    nothing = F(-np.inf)
+    north = np.full(width, nothing, np.float32)
+    south = np.full(width, nothing, np.float32)
+    sides = np.full(width + 1, nothing, np.float32)
+    pixel_points(planes[:, 0], VARIANCE, below)
+    for y in range(height):
+        here, below = below, here
+        similarity(here[:, :-1], here[:, 1:], VARIANCE, sides[1:width])
+        own = regions[y]
+        for x in range(1, width):
+            sides[x] = sides[x] if own[x - 1] == own[x] else nothing
+        if y + 1 < height:
+            pixel_points(planes[:, y + 1], VARIANCE, below)
+            similarity(here, below, VARIANCE, south)
+            further = regions[y + 1]
+            for x in range(width):
+                south[x] = south[x] if own[x] == further[x] else nothing
+        else:
+            south[:] = nothing
+        row, line = chosen[y], weights[y]
+        for x in range(width):
+            best, step = nothing, np.int32(0)
+            if north[x] > best:
+                best, step = north[x], np.int32(-width)
+            if sides[x] > best:
+                best, step = sides[x], np.int32(-1)
+            if sides[x + 1] > best:
+                best, step = sides[x + 1], np.int32(1)
+            if south[x] > best:
+                best, step = south[x], np.int32(width)
+            row[x] = np.int32(y * width + x) + step
+            line[x] = best
+        north, south = south, north
+    return chosen.reshape(height * width), weights.reshape(height * width)
+
+
+@njit(cache=True, nogil=True)
 def pixel_points(row: Array, kind: int, out: Array) -> None:
     """:func:`region_points` of a row of pixels."""
     channels, width = row.shape

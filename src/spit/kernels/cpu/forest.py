@@ -4,9 +4,10 @@ import numpy as np
 from numba import njit
 
 from spit.kernels.cpu.threads import Array
-from spit.kernels.rules import ROUND
+from spit.kernels.rules import FAR, ROUND
 
 F = np.float32
+DIGIT = 2**11
 
 
 @njit(cache=True, nogil=True)
@@ -47,15 +48,40 @@ def keep_heaviest(chosen: Array, weights: Array, bound: int) -> Array:
     """Cancel the lightest choices, so that as many trees are lost as one round may. Overwrites ``chosen``."""
     count = len(chosen)
     break_pairs(chosen)
-    children = np.flatnonzero(chosen != np.arange(count))
-    joined = min(count - bound, max(count // ROUND, 1))
-    if joined < len(children):
-        keys = ordered(-weights[children]) + children  # the heaviest first, the smaller number among equals
-        limit = np.partition(keys, joined)[joined]
-        for i in range(len(children)):
+    children = np.empty(count, np.int32)
+    k = 0
+    for v in range(count):
+        children[k] = v
+        k += chosen[v] != v
+    children = children[:k]
+    joined = min(count - bound, max(count // ROUND, count - FAR * bound, 1))
+    if joined < k:
+        keys = (ordered(-weights[children]) >> 32) + (1 << 31)  # 32 bits, the heaviest first
+        last, equal = smallest(keys, joined)
+        for i in range(k):
             v = children[i]
-            chosen[v] = v if keys[i] >= limit else chosen[v]
+            kept = (keys[i] < last) | (keys[i] == last) & (equal > 0)  # among equals the smaller numbers
+            equal -= keys[i] == last
+            chosen[v] = chosen[v] if kept else v
     return chosen
+
+
+@njit(cache=True, nogil=True)
+def smallest(keys: Array, count: int) -> tuple[int, int]:
+    """The largest of the ``count`` smallest keys of 32 bits, and how many of these have its value."""
+    value = 0
+    table = np.empty(DIGIT, np.int64)
+    for shift in (22, 11, 0):  # digit after digit, from the high end
+        table[:] = 0
+        for i in range(len(keys)):
+            digit = keys[i] >> shift
+            table[digit % DIGIT] += digit // DIGIT == value
+        digit = 0
+        while table[digit] < count:
+            count -= table[digit]
+            digit += 1
+        value = value * DIGIT + digit
+    return value, count
 
 
 @njit(cache=True, nogil=True)

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from spit.kernels.cpu import contraction, forest
@@ -38,6 +39,16 @@ class _Graph(Graph):
     def __init__(self, planes: Array, rules: Rules) -> None:
         self.planes, self.rules = planes, rules
         self.sizes = np.empty(0, np.int64)
+
+    def between(self, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:
+        pixels = self.array(labels)
+        if count < len(pixels) and np.array_equal(pixels, np.arange(len(pixels), dtype=np.int32)):
+            # The first round as level 0 does it, without a list of the pixels' edges.
+            inside = torch.zeros_like(labels) if ceiling is None else ceiling
+            links = contraction.link_pixels_within(self.planes, inside.int().contiguous().numpy())
+            first, _ = forest.components(forest.keep_heaviest(*links, count))
+            labels = torch.from_numpy(first).view(labels.shape)
+        return super().between(labels, ceiling, count)
 
     def array(self, labels: Tensor) -> Array:
         return labels.flatten().int().numpy()

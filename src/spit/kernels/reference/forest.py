@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.portable import join, running_sum
-from spit.kernels.rules import ROUND
+from spit.kernels.rules import FAR, ROUND
 
 
 def components(chosen: Tensor) -> tuple[Tensor, int]:
@@ -37,7 +37,8 @@ def keep_heaviest(chosen: Tensor, weights: Tensor, bound: int, counts: Tensor | 
     order = children[weights[children].sort(descending=True, stable=True).indices]
     order = order[images[order].sort(stable=True).indices]  # image by image, the heaviest first
     rank = torch.arange(len(order), device=chosen.device) - torch.searchsorted(images[order], batch)[images[order]]
-    joined = torch.minimum((counts - bound).clamp_min(0), (counts // ROUND).clamp_min(1))
+    joined = torch.minimum((counts - bound).clamp_min(0),
+                           torch.maximum(counts // ROUND, counts - FAR * bound).clamp_min(1))
     spared = order[rank >= joined[images[order]]]
     chosen[spared] = spared
     return chosen

@@ -110,9 +110,12 @@ class Graph:
         A level would join every region to its best neighbour. Of these choices, a forest, a round takes
         only the heaviest, see :data:`~spit.kernels.rules.ROUND`; each removes exactly one region.
         """
-        parents = self.numbers()
+        rounds = [self.numbers()]
         while len(self.sizes) > limit:
-            parents = self.contract(self.forest.keep_heaviest(*self.link_regions(None), limit))[parents]
+            rounds.append(self.contract(self.forest.keep_heaviest(*self.link_regions(None), limit)))
+        parents = rounds.pop()
+        while rounds:  # from the coarse end: only the last step is long
+            parents = parents[rounds.pop()]
         return parents
 
     def between(self, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:
