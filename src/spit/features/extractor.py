@@ -98,6 +98,7 @@ class FeatureExtractor(FeatureOptions):
         """
         features = []
         first = 0
+        tight = partition.block_boxes()
         pairs = zip(self._match(image_blocks(images), partition), partition.packed_blocks(), strict=True)
         for block, (labels, offsets) in pairs:
             if self.preset == "published":
@@ -105,7 +106,7 @@ class FeatureExtractor(FeatureOptions):
                                                  self.gradient_sigma if self.gradients else None))
                 continue
             if partition.frames is None:
-                boxes = kernels.region_boxes(labels, offsets)
+                boxes = next(tight)
                 windows = squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes
             else:
                 windows = boxes = partition.frames[first : first + int(offsets[-1])]

@@ -189,18 +189,20 @@ def _cell(value, K: tl.constexpr):
 
 
 @triton.jit
-def _add_window(sums, dy, dx, scale, K: tl.constexpr, FIRST: tl.constexpr, WINDOW: tl.constexpr,
-                EMPIRICAL: tl.constexpr):
-    """Add each pixel's outer product of two kernels, in the bins of the window, to a sum of its own lane."""
-    columns = ()
-    for k in tl.static_range(WINDOW):
-        columns = (*columns, _kernel(dx, tl.full((), FIRST + k, tl.int32), scale, K, EMPIRICAL))
-    answer = ()
-    for i in tl.static_range(WINDOW):
-        row = _kernel(dy, tl.full((), FIRST + i, tl.int32), scale, K, EMPIRICAL)
-        for j in tl.static_range(WINDOW):
-            answer = (*answer, sums[i * WINDOW + j] + row * columns[j])
-    return answer
+def _in_window(value, scale, K: tl.constexpr, FIRST: tl.constexpr, EMPIRICAL: tl.constexpr):
+    """The weight of a value at each bin of the window."""
+    first = tl.full((), FIRST, tl.int32)
+    return (_kernel(value, first, scale, K, EMPIRICAL), _kernel(value, first + 1, scale, K, EMPIRICAL),
+            _kernel(value, first + 2, scale, K, EMPIRICAL), _kernel(value, first + 3, scale, K, EMPIRICAL))
+
+
+@triton.jit
+def _add_outer(s, y, x):
+    """Add the outer product of a pixel's weights to the sums of its own lane, row by row."""
+    return (s[0] + y[0] * x[0], s[1] + y[0] * x[1], s[2] + y[0] * x[2], s[3] + y[0] * x[3],
+            s[4] + y[1] * x[0], s[5] + y[1] * x[1], s[6] + y[1] * x[2], s[7] + y[1] * x[3],
+            s[8] + y[2] * x[0], s[9] + y[2] * x[1], s[10] + y[2] * x[2], s[11] + y[2] * x[3],
+            s[12] + y[3] * x[0], s[13] + y[3] * x[1], s[14] + y[3] * x[2], s[15] + y[3] * x[3])
 
 
 @triton.jit
@@ -242,8 +244,8 @@ def _gradient_histogram(gradients, labels, offsets, boxes, held, out, batch, hei
                 dx = _cell(dx, K)
             sizes += own.to(tl.int32)
             near = own & (dy >= low) & (dy < high) & (dx >= low) & (dx < high)
-            sums = _add_window(sums, tl.where(near, dy, NOWHERE), tl.where(near, dx, 0.0), scale, K, FIRST, WINDOW,
-                               EMPIRICAL)
+            sums = _add_outer(sums, _in_window(tl.where(near, dy, NOWHERE), scale, K, FIRST, EMPIRICAL),
+                              _in_window(tl.where(near, dx, 0.0), scale, K, FIRST, EMPIRICAL))
             far = own & (near == 0)
             place = held + count + tl.cumsum(far.to(tl.int32), 0) - 1
             tl.store(place, dy, far)

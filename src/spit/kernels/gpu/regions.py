@@ -44,14 +44,14 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
 @triton.jit
 def locate(offsets, batch, region):
     """The image of a region in packed order, and its label there."""
-    image = 0
-    end = batch
+    image = tl.full((), 0, tl.int64)
+    end = image + batch
     while end - image > 1:
         middle = (image + end) // 2
         before = tl.load(offsets + middle) <= region
         image = tl.where(before, middle, image)
         end = tl.where(before, end, middle)
-    return image.to(tl.int64), (region - tl.load(offsets + image)).to(tl.int32)
+    return image, (region - tl.load(offsets + image)).to(tl.int32)
 
 
 @triton.jit
