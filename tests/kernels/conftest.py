@@ -15,7 +15,7 @@ from torch import Tensor
 from spit import kernels
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-BLOCKED = ("superpixels", "refinement", "forest", "regions", "preprocess", "features")  # modules that launch by BLOCK
+BLOCKED = ("superpixels", "graph", "refinement", "forest", "regions", "preprocess", "features")  # they launch by BLOCK
 
 
 def send(value: Any, device: torch.device) -> Any:
@@ -89,6 +89,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in BLOCKED:
         monkeypatch.setattr(import_module(f"spit.kernels.gpu.{name}"), "BLOCK", 16)
     monkeypatch.setattr(import_module("spit.kernels.gpu.launch").blocks, "__defaults__", (16,))
+    for name in ("CHUNK", "SQUARES", "WARP_SQUARES"):
+        monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), name, 32)
 
 
 @pytest.fixture(scope="session")

@@ -46,11 +46,18 @@ JITFunction.__getitem__ = lambda self, grid: lambda *args, **options: kernels.ad
 kernels = set()
 
 features = torch.zeros(1, 3, size, size, dtype=torch.int16)
-gpu.superpixel_labels(features, Rules(levels=4))
-gpu.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
-gpu.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
-gpu.superpixel_labels(features, Rules(levels=2, similarity="variance", loop_clip=None))
-gpu.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
+launch = sys.modules["spit.kernels.gpu.launch"]
+for launch.FUSED in (True, False):
+    gpu.superpixel_labels(features, Rules(levels=4))
+    gpu.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
+    gpu.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
+    gpu.superpixel_labels(features, Rules(levels=2, similarity="variance", loop_clip=None))
+    gpu.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
+launch.FUSED = True
+gpu.superpixel_labels(torch.cat([features, features], 1)[:, :5], Rules(levels=2, merge_threshold=0.1))
+large = features.repeat(2**14, 1, 1, 1)  # wide strips
+gpu.diffuse(large, torch.zeros(1, dtype=torch.int32), 4)
+sys.modules["spit.kernels.gpu.graph"].Graph(large, Rules()).link_pixels()
 images, labels, offsets = torch.zeros(1, 3, size, size), features[:, 0].int(), torch.tensor([0, 1])
 boxes = torch.tensor([[0, 0, size, size]]).int()
 gpu.look_up(images.byte(), torch.zeros(3, 256))
@@ -71,10 +78,10 @@ print(*sorted({name for name, _ in kernels}))
 """
 
 KERNELS = {
-    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "_diffuse", "_find_roots",
-    "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "_number_roots",
-    "pixel_points", "_position_histogram", "region_points", "_scharr",
-    "sum_pixels", "sum_regions", "_tabulate", "walk_list", "walk_pixels",
+    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_diffuse_once",
+    "_find_roots", "_flip", "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "_number_roots",
+    "number_roots", "pixel_points", "_position_histogram", "region_points", "relabel", "_scharr", "start_alone",
+    "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "walk_list", "walk_pixels", "weigh_edges",
 }
 
 

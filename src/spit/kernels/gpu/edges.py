@@ -108,7 +108,8 @@ def _about(points, boxes, region, mask, C: tl.constexpr, WIDTH: tl.constexpr, BO
     point = fields.read(points, region, mask, BLOCK, WIDTH)
     if BOXES:
         return point, fields.read(boxes, region, mask, BLOCK, 4)
-    return point, ()
+    else:
+        return point, ()
 
 
 @triton.jit

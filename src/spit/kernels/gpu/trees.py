@@ -19,7 +19,8 @@ def _chosen(choices, v, mask, width, PIXELS: tl.constexpr):
     if PIXELS:
         direction = tl.load(choices + v, mask, 5).to(tl.int32)
         return v + ((direction >> 2) - 1) * width + (direction & 3) - 1
-    return tl.load(choices + v, mask, 0)
+    else:
+        return tl.load(choices + v, mask, 0)
 
 
 @triton.jit
@@ -42,7 +43,8 @@ def _roots(choices, v, mask, width, PIXELS: tl.constexpr):
 def _size(sizes, image, pixels, PIXELS: tl.constexpr):
     if PIXELS:
         return pixels
-    return tl.load(sizes + image).to(tl.int32)
+    else:
+        return tl.load(sizes + image).to(tl.int32)
 
 
 @triton.jit
@@ -141,7 +143,8 @@ def _field(features, image, pixels, v, inside, k: tl.constexpr, C: tl.constexpr,
     if k < C:
         value = tl.load(features + (image * C + k) * pixels + v, inside, 0).to(tl.int32)
         return tl.where(inside, value + SHIFT, 0)
-    return tl.where(inside, 1 if k == C else 0, 0)
+    else:
+        return tl.where(inside, 1 if k == C else 0, 0)
 
 
 @triton.jit
