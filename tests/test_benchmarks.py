@@ -11,7 +11,7 @@ from PIL import Image
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
-WITHOUT_DATA = {"attribution", "limits", "newcomer"}  # photos of a wheel, made images, the project itself
+WITHOUT_DATA = {"attribution", "cliffs", "limits", "newcomer"}  # photos of a wheel, made images, the project itself
 GIVEN = {"figures": ["masks"], "gpu": ["--images", "nowhere"], "scaling": ["--images", "nowhere"],
          "throughput": ["--images", "nowhere"], "imagenette": ["--photos", "nowhere", "--output", "made"],
          "retrofit": ["--parent", "nowhere.pth", "--images", "nowhere", "--validation", "nowhere"]}
@@ -60,6 +60,11 @@ def test_every_script_is_launched() -> None:
     for script in SCRIPTS:
         text = (BENCHMARKS / f"{script}.py").read_text()
         assert text.endswith('if __name__ == "__main__":\n    launch(main)\n'), script
+
+
+def test_kinds_of_images_are_timed(run: Run) -> None:
+    pytest.importorskip("skimage")
+    assert run("cliffs", "--size", "24", "--runs", "1")[0] == 0
 
 
 def test_figures_go_into_a_new_folder(run: Run, tmp_path: Path) -> None:

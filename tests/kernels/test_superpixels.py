@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kernels.parity import assert_same
 from spit.kernels import SCALE, Rules, cpu, reference
+from spit.kernels.rules import FAR
 from spit.tokenizers.preprocess import superpixel_features
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
@@ -121,6 +122,31 @@ def test_between_two_levels(texture: Texture, seed: int, shape: tuple[int, ...],
     assert got.dtype == expected.dtype == torch.int32
     assert torch.equal(got, expected)
     assert got.unique().tolist() == list(range(count))
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 100_000), shape=shapes, share=st.floats(0, 1), capped=st.booleans())
+@example(seed=0, shape=(1, 1, 1, 1), share=0.0, capped=True)
+@example(seed=0, shape=(1, 3, 16, 16), share=0.0, capped=False)
+def test_between_pixels_and_a_level(texture: Texture, seed: int, shape: tuple[int, ...], share: float,
+                                    capped: bool) -> None:
+    """The first round starts from pixels, and goes far if few regions are wanted."""
+    features = texture(seed, (1, *shape[1:]), -SCALE, SCALE).to(torch.int16)
+    coarse = cpu.superpixel_labels(features, Rules(levels=1))[0][0] if capped else None
+    pixels = torch.arange(features[0, 0].numel(), dtype=torch.int32).view(features.shape[2:])
+    least = 1 if coarse is None else int(coarse.max()) + 1
+    count = least + round(share * (pixels.numel() - least))
+    got, expected = (backend.between(features[0], pixels, coarse, count) for backend in (cpu, reference))
+    assert torch.equal(got, expected)
+    assert got.unique().tolist() == list(range(count))
+
+
+def test_the_first_round_goes_to_a_multiple_of_the_bound() -> None:
+    """From 256 regions to at most FAR · 3 at once, to the bound exactly in the end."""
+    chosen, weights = torch.arange(256).sub(1).clamp_min(0), torch.linspace(0, 1, 256)
+    once = reference.forest.keep_heaviest(chosen, weights, 3)
+    assert int((once == torch.arange(256)).sum()) == 3 * FAR
+    assert torch.equal(torch.from_numpy(cpu.forest.keep_heaviest(chosen.int().numpy(), weights.numpy(), 3)), once.int())
 
 
 @FEW

@@ -17,6 +17,7 @@ Similarity = Literal["cosine", "euclidean", "variance"]
 COSINE: Final = 0
 EUCLIDEAN: Final = 1
 VARIANCE: Final = 2
+_KINDS: Final = {name: number for number, name in enumerate(get_args(Similarity))}
 
 Levels = list[tuple[Tensor, Tensor]]
 """For each level, the packed parents of all regions and the number of regions of each image in the level above."""
@@ -48,13 +49,13 @@ class Rules:
     @property
     def kind(self) -> int:
         """The similarity as the number that kernels take."""
-        return get_args(Similarity).index(self.similarity)
+        return _KINDS[self.similarity]
 
 
 ROUND = 8
 """A round towards ``max_tokens`` removes at most one region in ROUND, by the best pairs, before all are weighed
 again. A single round would be a millisecond faster and 0.025 of R² worse (docs/superpixels.md)."""
 
-FAR = 32
+FAR = 16
 """From more than FAR times the bound, the first round goes to FAR times at once. The levels of a photo end below that;
 what is above are the pixels of flat images, whose rounds would take fifty times as long as the levels."""

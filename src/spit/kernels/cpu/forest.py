@@ -8,6 +8,7 @@ from spit.kernels.rules import FAR, ROUND
 
 F = np.float32
 DIGIT = 2**11
+LEAST = 2**31  # added to 32 bits with a sign, makes them 0 or more
 
 
 @njit(cache=True, nogil=True)
@@ -49,14 +50,17 @@ def keep_heaviest(chosen: Array, weights: Array, bound: int) -> Array:
     count = len(chosen)
     break_pairs(chosen)
     children = np.empty(count, np.int32)
+    lightness = np.empty(count, np.float32)
     k = 0
     for v in range(count):
         children[k] = v
+        lightness[k] = F(0) - weights[v]  # never −0
         k += chosen[v] != v
-    children = children[:k]
     joined = min(count - bound, max(count // ROUND, count - FAR * bound, 1))
     if joined < k:
-        keys = (ordered(-weights[children]) >> 32) + (1 << 31)  # 32 bits, the heaviest first
+        keys = lightness[:k].view(np.int32)
+        for i in range(k):
+            keys[i] = keys[i] if keys[i] >= 0 else keys[i] ^ np.int32(0x7FFFFFFF)  # in the order of the floats
         last, equal = smallest(keys, joined)
         for i in range(k):
             v = children[i]
@@ -68,20 +72,20 @@ def keep_heaviest(chosen: Array, weights: Array, bound: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def smallest(keys: Array, count: int) -> tuple[int, int]:
-    """The largest of the ``count`` smallest keys of 32 bits, and how many of these have its value."""
+    """The largest of the ``count`` smallest keys, and how many of these have its value."""
     value = 0
     table = np.empty(DIGIT, np.int64)
     for shift in (22, 11, 0):  # digit after digit, from the high end
         table[:] = 0
         for i in range(len(keys)):
-            digit = keys[i] >> shift
+            digit = (np.int64(keys[i]) + LEAST) >> shift
             table[digit % DIGIT] += digit // DIGIT == value
         digit = 0
         while table[digit] < count:
             count -= table[digit]
             digit += 1
         value = value * DIGIT + digit
-    return value, count
+    return value - LEAST, count
 
 
 @njit(cache=True, nogil=True)

@@ -42,7 +42,7 @@ class _Graph(Graph):
 
     def between(self, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:
         pixels = self.array(labels)
-        if count < len(pixels) and np.array_equal(pixels, np.arange(len(pixels), dtype=np.int32)):
+        if count < len(pixels) == pixels[-1] + 1 and np.array_equal(pixels, np.arange(len(pixels), dtype=np.int32)):
             # The first round as level 0 does it, without a list of the pixels' edges.
             inside = torch.zeros_like(labels) if ceiling is None else ceiling
             links = contraction.link_pixels_within(self.planes, inside.int().contiguous().numpy())
