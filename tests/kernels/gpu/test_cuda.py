@@ -53,7 +53,7 @@ def test_labels_are_those_of_the_cpu(
 ) -> None:
     monkeypatch.setattr(import_module("spit.kernels.gpu.replay"), "SMALL", 0)  # nothing is recorded
     if not packed:
-        monkeypatch.setattr(superpixels, "PACKABLE", 1)
+        monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), "PACKABLE", 1)
     assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
 
 
@@ -65,6 +65,27 @@ def test_sizes_for_which_triton_compiles_something_of_their_own(
     """It treats the numbers 1 and multiples of 16 apart, which the interpreter does not."""
     features = torch.randint(-SCALE, SCALE + 1, shape, dtype=torch.int16, generator=torch.Generator().manual_seed(0))
     assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
+
+
+@pytest.mark.parametrize("rules", RULES, ids=repr)
+def test_the_former_kernels(
+    superpixels: ModuleType, features: Tensor, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("spit.kernels.gpu.launch"), "FUSED", False)
+    assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
+
+
+@pytest.mark.parametrize("size", [(64, 256), (40, 481), (300, 33)])
+def test_large_batches(superpixels: ModuleType, photo: Callable[[str, int], Tensor], size: tuple[int, int]) -> None:
+    """Wide and tall strips, from 4 million numbers on."""
+    height, width = size
+    views = [photo(name, 481)[:, :height, :width] for name in ("astronaut", "coffee", "chelsea")]
+    images = torch.stack(views).repeat(-(-(2**22) // (9 * height * width)), 1, 1, 1)
+    expected = cpu.superpixel_labels(superpixel_features(images[:3], "paper"), Rules(merge_threshold=0.1))
+    features = superpixel_features(images.cuda(), "paper")
+    assert features.numel() >= 2**22
+    labels, counts = superpixels.superpixel_labels(features, Rules(merge_threshold=0.1))
+    assert_same((labels[-3:], counts[-3:]), expected)
 
 
 def test_a_replay_answers_as_a_plain_run(superpixels: ModuleType, features: Tensor) -> None:
@@ -103,7 +124,8 @@ def test_recordings_hold_so_much_and_no_more(
     assert [shape[-1] for _, (shape,), *_ in replay._recordings] == [23, 24, 20]
 
 
-@pytest.mark.parametrize("rules", [Rules(), Rules(levels=6, compactness=0.2, loop_clip=None)], ids=repr)
+@pytest.mark.parametrize("rules", [Rules(), Rules(levels=6, compactness=0.2, loop_clip=None),
+                                   Rules(levels=3, merge_threshold=0.1)], ids=repr)
 def test_no_level_waits_for_the_device(
     superpixels: ModuleType, features: Tensor, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -21,10 +21,10 @@ ALL = Rules(levels=3, compactness=0.3, merge_threshold=0.3, max_tokens=3)
 
 @pytest.mark.parametrize(("channels", "packed"), [(1, True), (2, True), (4, True), (1, False), (3, False), (4, False)])
 def test_sums_packed_in_pairs_or_not(
-    gpu: Any, mixed: Draw, few_programs: ModuleType, monkeypatch: pytest.MonkeyPatch, channels: int, packed: bool
+    gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, channels: int, packed: bool
 ) -> None:
     if not packed:
-        monkeypatch.setattr(few_programs, "PACKABLE", 1)
+        monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), "PACKABLE", 1)
     features = mixed((2, channels, 7, 6), -SCALE, SCALE).to(torch.int16)
     rules = Rules(levels=2, merge_threshold=0.2, max_tokens=3)
     assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
@@ -44,6 +44,43 @@ def test_many_blocks(gpu: Any, mixed: Draw, rules: Rules) -> None:
     """Components, numbers and sums that go over the edges of blocks; edge lists longer than their programs."""
     features = mixed((2, 3, 9, 11), -SCALE, SCALE, first=9).to(torch.int16)
     assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
+
+
+@pytest.mark.parametrize("rules", [Rules(levels=3), ALL], ids=["plain", "all"])
+def test_the_former_kernels(gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, rules: Rules) -> None:
+    monkeypatch.setattr(import_module("spit.kernels.gpu.launch"), "FUSED", False)
+    features = mixed((2, 3, 7, 8), -SCALE, SCALE).to(torch.int16)
+    assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
+    for got, expected in zip(gpu.superpixel_labels(features, rules), reference.superpixel_labels(features, rules),
+                             strict=True):
+        assert torch.equal(got, expected)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_more_chunks_than_a_program_adds_up_at_once(gpu: Any, mixed: Draw) -> None:
+    """1,240 pixels in 39 chunks of 32, whose counts are added 32 at a time."""
+    features = mixed((1, 1, 31, 40), -SCALE, SCALE).to(torch.int16)
+    assert_same(gpu.superpixels(features, Rules(levels=1)), reference.superpixels(features, Rules(levels=1)))
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean", "variance"])
+def test_wide_strips_at_level_0(gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, similarity: Any) -> None:
+    """As in large batches: eight, four or two pixels to a lane, and a second strip with a halo."""
+    monkeypatch.setattr(import_module("spit.kernels.gpu.strips"), "LARGE", 0)
+    rules = Rules(levels=1, similarity=similarity)
+    for width in (60, 100, 130, 300):
+        features = mixed((1, 2, 3, width), -SCALE, SCALE).to(torch.int16)
+        assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
+
+
+@pytest.mark.parametrize("threshold", [0.02, 0.3, 5.0])
+def test_final_merge(gpu: Any, mixed: Draw, threshold: float) -> None:
+    """Chains of joined regions, up to a whole image."""
+    features = mixed((2, 3, 9, 40), -SCALE, SCALE).to(torch.int16)
+    rules = Rules(levels=1, merge_threshold=threshold)
+    got, expected = gpu.superpixel_labels(features, rules), reference.superpixel_labels(features, rules)
+    assert torch.equal(got[0], expected[0])
+    assert torch.equal(got[1], expected[1])
 
 
 def test_more_than_one_block_of_the_true_size(gpu: Any, photo: Callable[[str, int], Tensor]) -> None:
@@ -98,7 +135,7 @@ def test_no_level_waits_for_the_device(gpu: Any, mixed: Draw, unwaiting: Unwaiti
     """Contract 5. tests/kernels/gpu/test_cuda.py asks CUDA itself."""
     features = mixed((2, 3, 6, 7), -SCALE, SCALE).to(torch.int16)
     with unwaiting:
-        for rules in (Rules(), Rules(levels=2, compactness=0.2, loop_clip=None)):
+        for rules in (Rules(), Rules(levels=2, compactness=0.2, loop_clip=None, merge_threshold=0.1)):
             gpu.superpixel_labels(features, rules)
 
 

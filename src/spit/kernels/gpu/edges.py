@@ -7,11 +7,12 @@ neighbours. Regions that occur more than once in a square get one offer, the bes
 import triton
 import triton.language as tl
 
+from spit.kernels import rules
 from spit.kernels.gpu import fields
-from spit.kernels.gpu.links import COSINE, NOBODY, VARIANCE, density, key, products
+from spit.kernels.gpu.links import NOBODY, VARIANCE, density, key, products
 from spit.kernels.gpu.squares import square_at
 
-EUCLIDEAN = tl.constexpr(1)
+EUCLIDEAN = tl.constexpr(rules.EUCLIDEAN)
 
 
 @triton.jit

@@ -26,9 +26,9 @@ def _split(block, N: tl.constexpr, WIDTH: tl.constexpr):
         even, odd = tl.split(tl.reshape(block, (N, WIDTH // 2, 2)))
         evens = _split(even, N, WIDTH // 2)
         odds = _split(odd, N, WIDTH // 2)
-        fields = ()
+        fields = tl.tuple([])
         for k in tl.static_range(WIDTH // 2):
-            fields = fields + (evens[k], odds[k])  # noqa: RUF005  (Triton has no starred tuples)
+            fields += (evens[k], odds[k])
         return fields
 
 
@@ -37,9 +37,9 @@ def _join(fields, N: tl.constexpr, WIDTH: tl.constexpr):
     if WIDTH == 1:
         return tl.reshape(fields[0], (N, 1))
     else:
-        evens = ()
-        odds = ()
+        evens = tl.tuple([])
+        odds = tl.tuple([])
         for k in tl.static_range(WIDTH // 2):
-            evens = evens + (fields[2 * k],)  # noqa: RUF005
-            odds = odds + (fields[2 * k + 1],)  # noqa: RUF005
+            evens += (fields[2 * k],)
+            odds += (fields[2 * k + 1],)
         return tl.reshape(tl.join(_join(evens, N, WIDTH // 2), _join(odds, N, WIDTH // 2)), (N, WIDTH))

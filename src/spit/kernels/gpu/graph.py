@@ -54,7 +54,7 @@ class Graph:
         strips = cut(self.width, 1, self.features.numel(), LINK_ROWS)
         directions = self._new(self.batch, self.pixels, dtype=torch.int8)
         links.link_pixels[strips.grid(self.height, self.batch)](
-            self.features, directions, self.height, self.width, strips.count, SCALE=SCALE, C=self.channels,
+            self.features, directions, self.height, self.width, strips.abreast, SCALE=SCALE, C=self.channels,
             KIND=self.rules.kind, COLUMNS=strips.columns, ROWS=strips.rows, LANES=LANES, num_warps=1, **EXACT)
         return directions
 

@@ -34,9 +34,9 @@ def link_pixels(features, directions, height, width, strips, SCALE: tl.constexpr
         below = _points(ahead, SCALE, C, KIND)
         ahead = _pixels(features, y + 2, x, height, width, C)
         south = tl.where(y + 1 < height, _similarity(here, below, C, KIND), nothing)
-        beside = ()
+        beside = tl.tuple([])
         for c in tl.static_range(C):
-            beside = beside + (east(here[c], LANES, COLUMNS),)  # noqa: RUF005
+            beside += (east(here[c], LANES, COLUMNS),)
         after = tl.where(x + 1 < width, _similarity(here, beside, C, KIND), nothing)
         before = tl.where(x > 0, west(after, LANES, COLUMNS), nothing)
         best = north
@@ -55,9 +55,9 @@ def link_pixels(features, directions, height, width, strips, SCALE: tl.constexpr
 def _pixels(features, y, x, height, width, C: tl.constexpr):
     """A row of all channels; 0 outside."""
     inside = (x < width) & (y >= 0) & (y < height)
-    row = ()
+    row = tl.tuple([])
     for c in tl.static_range(C):
-        row = row + (tl.load(features + c * height * width + y * width + x, inside, 0),)  # noqa: RUF005
+        row += (tl.load(features + c * height * width + y * width + x, inside, 0),)
     return row
 
 
@@ -72,9 +72,9 @@ def _points(row, SCALE: tl.constexpr, C: tl.constexpr, KIND: tl.constexpr):
             square = square + value * value
         length = tl.sqrt_rn(square)
         length = tl.where(length == 0, 1.0, length)
-    points = ()
+    points = tl.tuple([])
     for c in tl.static_range(C):
-        points = points + (tl.div_rn(row[c].to(tl.float32), length),)  # noqa: RUF005
+        points += (tl.div_rn(row[c].to(tl.float32), length),)
     return points
 
 
@@ -105,9 +105,9 @@ def region_points(sums, sizes, points, keys, squares, room, C: tl.constexpr, WOR
     word = sums + (image * room + v) * WORDS
     size = tl.where(inside, _sum_of(word, inside, C, PACKED), 1)
     shift = size * SCALE if PACKED else size * 0
-    values = ()
+    values = tl.tuple([])
     for c in tl.static_range(C):
-        values = values + ((_sum_of(word, inside, c, PACKED) - shift).to(tl.float32),)  # noqa: RUF005
+        values += ((_sum_of(word, inside, c, PACKED) - shift).to(tl.float32),)
     length = (size * SCALE).to(tl.float32)
     if KIND == COSINE:
         square = values[0] * values[0]
@@ -115,12 +115,12 @@ def region_points(sums, sizes, points, keys, squares, room, C: tl.constexpr, WOR
             square = square + values[c] * values[c]
         length = tl.sqrt_rn(square)
         length = tl.where(length == 0, 1.0, length)
-    record = ()
+    record = tl.tuple([])
     for c in tl.static_range(C):
-        record = record + (tl.div_rn(values[c], length),)  # noqa: RUF005
-    record = record + (size.to(tl.int32).to(tl.float32, bitcast=True),)  # noqa: RUF005
+        record += (tl.div_rn(values[c], length),)
+    record += (size.to(tl.int32).to(tl.float32, bitcast=True),)
     for _ in tl.static_range(WIDTH - C - 1):
-        record = record + (tl.zeros((BLOCK,), tl.float32),)  # noqa: RUF005
+        record += (tl.zeros((BLOCK,), tl.float32),)
     fields.write(points + image * room * WIDTH, v, record, inside, BLOCK, WIDTH)
     tl.store(keys + image * room + v, tl.full((BLOCK,), NOBODY, tl.int64), inside)
     total = tl.sum(tl.where(inside, size * size, 0), 0)

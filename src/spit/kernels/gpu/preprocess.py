@@ -12,6 +12,9 @@ from spit.kernels.rules import SCALE
 
 TOGETHER = 4
 """Diffusion steps of one launch: as many as τ takes. The halo of a strip grows with them."""
+FLUX = torch.int16
+"""What the table of the flux is read as: the look-ups take the time, and a narrow table needs fewer lines of the
+cache."""
 
 
 def look_up(images: Tensor, table: Tensor) -> Tensor:
@@ -33,13 +36,13 @@ def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
         return _diffuse_in_steps(features, flux, steps)
     batch, channels, height, width = features.shape
     source = features.contiguous()
-    flux = flux.to(torch.int16)  # the look-ups, not the bytes, take the time: half as many lines of the cache
+    flux = flux.to(FLUX)
     for done in range(0, steps, TOGETHER):
         target = torch.empty_like(source)
         some = min(TOGETHER, steps - done)
         strips = cut(width, some, features.numel())
         _diffuse[strips.grid(height, batch * channels)](
-            source, flux, target, height, width, strips.count, STEPS=some, SCALE=SCALE, COLUMNS=strips.columns,
+            source, flux, target, height, width, strips.abreast, STEPS=some, SCALE=SCALE, COLUMNS=strips.columns,
             ROWS=strips.rows, LANES=LANES, num_warps=1)
         source = target
     return source
@@ -76,24 +79,24 @@ def _diffuse(source, flux, out, height, width, strips, STEPS: tl.constexpr, SCAL
     x, own, top, bottom = strip_at(height, width, strips, STEPS, COLUMNS, ROWS, LANES)
     start = tl.program_id(1).to(tl.int64) * height * width
     inside = x < width
-    rows = ()  # the last row that took s steps, and the flow into it from the north
-    norths = ()
+    rows = tl.tuple([])  # the last row that took s steps, and the flow into it from the north
+    norths = tl.tuple([])
     for _ in tl.static_range(STEPS):
-        rows = rows + (tl.zeros((LANES, COLUMNS), tl.int32),)  # noqa: RUF005  (Triton has no starred tuples)
-        norths = norths + (tl.zeros((LANES, COLUMNS), tl.int32),)  # noqa: RUF005
+        rows += (tl.zeros((LANES, COLUMNS), tl.int32),)
+        norths += (tl.zeros((LANES, COLUMNS), tl.int32),)
     ahead = tl.load(source + start + (top - STEPS) * width + x, inside & (top >= STEPS), 0)
     for y in range(top - STEPS, bottom + STEPS):
         row = ahead.to(tl.int32)
         ahead = tl.load(source + start + (y + 1) * width + x, inside & (y + 1 >= 0) & (y + 1 < height), 0)
-        next_rows = ()
-        next_norths = ()
+        next_rows = tl.tuple([])
+        next_norths = tl.tuple([])
         for step in tl.static_range(STEPS):
             here = rows[step]
             south = _flow_over(flux, row - here, inside & (y - step > 0) & (y - step < height), SCALE)
             after = _flow_over(flux, east(here, LANES, COLUMNS) - here, x + 1 < width, SCALE)
             before = tl.where(x > 0, west(after, LANES, COLUMNS), 0)
-            next_rows = next_rows + (row,)  # noqa: RUF005
-            next_norths = next_norths + (south,)  # noqa: RUF005
+            next_rows += (row,)
+            next_norths += (south,)
             row = tl.minimum(tl.maximum(here + south - norths[step] + after - before, -SCALE), SCALE)
         rows = next_rows
         norths = next_norths

@@ -18,12 +18,12 @@ class Strips(NamedTuple):
     """How an image is cut: pixels of a lane, strips side by side, and rows that a strip walks."""
 
     columns: int
-    count: int
+    abreast: int
     rows: int
 
     def grid(self, height: int, planes: int) -> tuple[int, int]:
         """Programs: all strips of a plane, and planes."""
-        return self.count * int(triton.cdiv(height, self.rows)), planes
+        return self.abreast * int(triton.cdiv(height, self.rows)), planes
 
 
 def cut(width: int, halo: int, numbers: int, rows: int = 64) -> Strips:
