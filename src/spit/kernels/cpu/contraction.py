@@ -8,8 +8,8 @@ decides, since a mispredicted branch costs more than the arithmetic.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from spit.kernels.cpu.compilation import compiled, inlined
 from spit.kernels.cpu.forest import ordered
 from spit.kernels.cpu.threads import Array
 from spit.kernels.rules import COSINE, EUCLIDEAN, SCALE, VARIANCE
@@ -18,7 +18,7 @@ F = np.float32
 RECENT = 4096
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def link_pixels(planes: Array, kind: int) -> Array:
     """Level 0: each pixel's best of four neighbours, the smallest number first among equals."""
     channels, height, width = planes.shape
@@ -29,13 +29,13 @@ def link_pixels(planes: Array, kind: int) -> Array:
     north = np.full(width, -np.inf, np.float32)
     south = np.full(width, -np.inf, np.float32)
     sides = np.full(width + 1, -np.inf, np.float32)  # west of pixel x and, one further, east of it
-    pixel_points(planes[:, 0], kind, below)
+    pixel_points(planes, np.int64(0), kind, below)
     for y in range(height):
         here, below = below, here
-        similarity(here[:, :-1], here[:, 1:], kind, sides[1:width])
+        similarity(here, here, np.int64(1), kind, sides[1:width])
         if y + 1 < height:
-            pixel_points(planes[:, y + 1], kind, below)
-            similarity(here, below, kind, south)
+            pixel_points(planes, y + 1, kind, below)
+            similarity(here, below, np.int64(0), kind, south)
         else:
             south[:] = F(-np.inf)
         row = chosen[y]
@@ -58,7 +58,7 @@ def link_pixels(planes: Array, kind: int) -> Array:
     return chosen.reshape(height * width)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def link_pixels_within(planes: Array, regions: Array) -> tuple[Array, Array]:
     """Each pixel's best neighbour in its own region, or itself, by the variance; and the weight of that edge."""
     channels, height, width = planes.shape
@@ -70,16 +70,16 @@ def link_pixels_within(planes: Array, regions: Array) -> tuple[Array, Array]:
     north = np.full(width, nothing, np.float32)
     south = np.full(width, nothing, np.float32)
     sides = np.full(width + 1, nothing, np.float32)
-    pixel_points(planes[:, 0], VARIANCE, below)
+    pixel_points(planes, np.int64(0), VARIANCE, below)
     for y in range(height):
         here, below = below, here
-        similarity(here[:, :-1], here[:, 1:], VARIANCE, sides[1:width])
+        similarity(here, here, np.int64(1), VARIANCE, sides[1:width])
         own = regions[y]
         for x in range(1, width):
             sides[x] = sides[x] if own[x - 1] == own[x] else nothing
         if y + 1 < height:
-            pixel_points(planes[:, y + 1], VARIANCE, below)
-            similarity(here, below, VARIANCE, south)
+            pixel_points(planes, y + 1, VARIANCE, below)
+            similarity(here, below, np.int64(0), VARIANCE, south)
             further = regions[y + 1]
             for x in range(width):
                 south[x] = south[x] if own[x] == further[x] else nothing
@@ -102,39 +102,39 @@ def link_pixels_within(planes: Array, regions: Array) -> tuple[Array, Array]:
     return chosen.reshape(height * width), weights.reshape(height * width)
 
 
-@njit(cache=True, nogil=True)
-def pixel_points(row: Array, kind: int, out: Array) -> None:
+@inlined
+def pixel_points(planes: Array, y: int, kind: int, out: Array) -> None:
     """:func:`region_points` of a row of pixels."""
-    channels, width = row.shape
+    channels, _, width = planes.shape
     lengths = np.full(width, SCALE, np.float32)
     if kind == COSINE:
         for c in range(channels):
             for x in range(width):
-                square = F(row[c, x]) * F(row[c, x])
+                square = F(planes[c, y, x]) * F(planes[c, y, x])
                 lengths[x] = square if c == 0 else lengths[x] + square
         for x in range(width):
             length = np.sqrt(lengths[x])
             lengths[x] = length if length != F(0) else F(1)
     for c in range(channels):
         for x in range(width):
-            out[c, x] = F(row[c, x]) / lengths[x]
+            out[c, x] = F(planes[c, y, x]) / lengths[x]
 
 
-@njit(cache=True, nogil=True)
-def similarity(a: Array, b: Array, kind: int, out: Array) -> None:
-    """The similarity of the pixels a[:, i] and b[:, i]."""
-    channels, count = a.shape
+@inlined
+def similarity(a: Array, b: Array, step: int, kind: int, out: Array) -> None:
+    """The similarity of the pixels a[:, i] and b[:, i + step]."""
+    channels, width = a.shape
     for c in range(channels):
-        for i in range(count):
-            p, q = a[c, i], b[c, i]
+        for i in range(width - step):
+            p, q = a[c, i], b[c, i + step]
             term = p * q if kind == COSINE else (p - q) * (p - q)
             out[i] = term if c == 0 else out[i] + term
     if kind != COSINE:
-        for i in range(count):
+        for i in range(width - step):
             out[i] = -(F(0.5) * out[i]) if kind == VARIANCE else -np.sqrt(out[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def adjacency(labels: Array) -> Array:
     """Pairs of neighbouring regions, ``(E, 2)``. A run along a shared border gives one pair."""
     height, width = labels.shape
@@ -161,7 +161,7 @@ def adjacency(labels: Array) -> Array:
     return edges[:k].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def contract_edges(edges: Array, labels: Array) -> Array:
     """The edges between the regions above. Repeats that are still in a small table of recent pairs are left out."""
     out = np.empty((len(edges) + 1, 2), np.int32)
@@ -179,7 +179,7 @@ def contract_edges(edges: Array, labels: Array) -> Array:
     return out[:k].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
     channels, height, width = planes.shape
     sums = np.zeros((count, channels), np.int64)
@@ -201,7 +201,7 @@ def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, 
     return sums, sizes, boxes
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_regions(sums: Array, sizes: Array, boxes: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
     channels = sums.shape[1]
     new_sums = np.zeros((count, channels), np.int64)
@@ -222,7 +222,7 @@ def sum_regions(sums: Array, sizes: Array, boxes: Array, labels: Array, count: i
     return new_sums, new_sizes, new_boxes
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def region_points(sums: Array, sizes: Array, kind: int) -> Array:
     """What is compared: sums at unit length for the cosine, else means μ_ξ(v)."""
     count, channels = sums.shape
@@ -241,7 +241,7 @@ def region_points(sums: Array, sizes: Array, kind: int) -> Array:
     return points
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
     """w(u, u): (size − mean) / std of the sizes, clipped."""
     mean = sizes.sum() / len(sizes)
@@ -251,7 +251,7 @@ def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
     return np.clip((sizes - loop_mean * mean) / np.sqrt(variance), -clip, clip).astype(F)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
     height = max(boxes[u, 2], boxes[v, 2]) - min(boxes[u, 0], boxes[v, 0]) + 1
     width = max(boxes[u, 3], boxes[v, 3]) - min(boxes[u, 1], boxes[v, 1]) + 1
@@ -260,7 +260,7 @@ def density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
     return F(4 * size) / F(perimeter * perimeter)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, compactness: float,
                  kind: int) -> tuple[Array, Array]:
     """Each region's best neighbour, or itself with loops, and the weight of that edge. Overwrites ``loops``."""
@@ -283,7 +283,7 @@ def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops:
         for e in range(len(edges)):
             weights[e] = dense * density(edges[e, 0], edges[e, 1], sizes, boxes) + similar * weights[e]
         for v in range(len(loops)):
-            loops[v] = dense * density(v, v, sizes, boxes) + similar * loops[v]
+            loops[v] = dense * density(np.int32(v), np.int32(v), sizes, boxes) + similar * loops[v]
     keys = np.full(count, np.iinfo(np.int64).min, np.int64)
     order = ordered(weights)
     for e in range(len(edges)):

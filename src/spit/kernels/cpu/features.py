@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from spit.kernels.cpu.compilation import compiled, inlined
 from spit.kernels.cpu.threads import Array, for_each_image
 from spit.kernels.sampling import differentiable
 
@@ -59,14 +59,14 @@ def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple
     return weights, first, last
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _position_histogram(labels: Array, y_weights: Array, y_first: Array, y_last: Array, x_sums: Array, x_first: Array,
                         x_last: Array, out: Array) -> None:
     """Along a run of one label the x kernel sums to a difference of two prefix sums."""
     height, width = labels.shape
     bins = y_weights.shape[1]
     count = len(out)
-    histogram = np.zeros((count, bins, bins))
+    histogram = np.zeros(count * bins * bins)
     sizes = np.zeros(count, np.int64)
     for y in range(height):
         start = 0
@@ -79,9 +79,18 @@ def _position_histogram(labels: Array, y_weights: Array, y_first: Array, y_last:
             for kx in range(x_first[start], x_last[end - 1] + 1):
                 run = x_sums[end, kx] - x_sums[start, kx]
                 for ky in range(y_first[y], y_last[y] + 1):
-                    histogram[label, ky, kx] += y_weights[y, ky] * run
+                    histogram[(label * bins + ky) * bins + kx] += y_weights[y, ky] * run
             start = end
-    out[:] = histogram.reshape(out.shape) / np.maximum(sizes, 1)[:, None]
+    _divide(histogram, sizes, out)
+
+
+@inlined
+def _divide(histogram: Array, sizes: Array, out: Array) -> None:
+    count, bins = out.shape
+    for v in range(count):
+        size = max(sizes[v], 1)
+        for k in range(bins):
+            out[v, k] = histogram[v * bins + k] / size
 
 
 def _gaussian_table() -> Array:
@@ -89,7 +98,7 @@ def _gaussian_table() -> Array:
     return np.exp(-((np.arange(int(RADIUS * TABLE_STEPS) + 3) / TABLE_STEPS) ** 2) / 2)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float, table: Array, out: Array) -> None:
     height, width = labels.shape
     count = len(out)
@@ -119,17 +128,17 @@ def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float
                 row = (label * bins + ky) * bins
                 for kx in range(x_first, x_end):
                     histogram[row + kx] += y_weight * x_weights[kx]
-    out[:] = histogram.reshape(out.shape) / np.maximum(sizes, 1)[:, None]
+    _divide(histogram, sizes, out)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _gaussian(table: Array, place: float) -> Any:
     """exp(−d²/2) by interpolation, d being ``place`` steps of the table."""
     i = int(place)
     return table[i] + (place - i) * (table[i + 1] - table[i])
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _taps(start: int, end: int, limit: int, places: Array, weights: Array) -> None:
     """The two pixels between which each sample lies and their weights, 0 beyond the image; see the reference."""
     resolution = len(places)
@@ -145,7 +154,7 @@ def _taps(start: int, end: int, limit: int, places: Array, weights: Array) -> No
                 places[i, tap], weights[i, tap] = 0, 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _color_patches(image: Array, patches: Array, labels: Array, boxes: Array, masked: bool, adjoint: bool) -> None:
     count, channels, resolution, _ = patches.shape
     height, width = labels.shape
@@ -183,7 +192,7 @@ def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, bo
 color_patches = differentiable(_sample)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scharr(image: Array, white: int, out: Array) -> None:
     channels, height, width = image.shape
     grey = np.zeros((height, width), out.dtype)

@@ -1,8 +1,8 @@
 """From chosen edges to numbered trees as compiled loops: the connected components Ê₊ of §2.2."""
 
 import numpy as np
-from numba import njit
 
+from spit.kernels.cpu.compilation import compiled, inlined
 from spit.kernels.cpu.threads import Array
 from spit.kernels.rules import FAR, ROUND
 
@@ -11,7 +11,7 @@ DIGIT = 2**11
 LEAST = 2**31  # added to 32 bits with a sign, makes them 0 or more
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def components(chosen: Array) -> tuple[Array, int]:
     """Labels and count of the forest's trees, with roots numbered in order. Overwrites ``chosen``."""
     count = len(chosen)
@@ -35,7 +35,7 @@ def components(chosen: Array) -> tuple[Array, int]:
     return chosen, roots
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def break_pairs(chosen: Array) -> None:
     """Make the smaller of two vertices that chose each other a root."""
     for v in range(len(chosen)):
@@ -44,7 +44,7 @@ def break_pairs(chosen: Array) -> None:
         chosen[v] = v if root else to
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def keep_heaviest(chosen: Array, weights: Array, bound: int) -> Array:
     """Cancel the lightest choices, so that as many trees are lost as one round may. Overwrites ``chosen``."""
     count = len(chosen)
@@ -70,7 +70,7 @@ def keep_heaviest(chosen: Array, weights: Array, bound: int) -> Array:
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def smallest(keys: Array, count: int) -> tuple[int, int]:
     """The largest of the ``count`` smallest keys, and how many of these have its value."""
     value = 0
@@ -88,17 +88,20 @@ def smallest(keys: Array, count: int) -> tuple[int, int]:
     return value - LEAST, count
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def ordered(weights: Array) -> Array:
     """Floats as integers of the same order, in the upper half of 64 bits; −0 becomes 0."""
     out = np.empty(len(weights), np.int64)
-    bits = (weights + F(0)).view(np.int32)
+    clean = np.empty(len(weights), np.float32)
+    bits = clean.view(np.int32)
+    for e in range(len(weights)):
+        clean[e] = weights[e] + F(0)
     for e in range(len(weights)):
         out[e] = np.int64(bits[e] if bits[e] >= 0 else bits[e] ^ 0x7FFFFFFF) << 32
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge_below(edges: Array, means: Array, threshold: float) -> Array:
     """The smallest region that each is joined to by edges shorter than the threshold."""
     near = F(threshold * threshold)
@@ -114,7 +117,7 @@ def merge_below(edges: Array, means: Array, threshold: float) -> Array:
     return root
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def find(root: Array, v: int) -> int:
     while root[v] != v:
         root[v] = root[root[v]]

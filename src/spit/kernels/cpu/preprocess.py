@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from spit.kernels.cpu.compilation import compiled, inlined
 from spit.kernels.cpu.threads import Array, for_each_image
 from spit.kernels.rules import FRACTION, HALF, SCALE
 
@@ -30,7 +30,7 @@ def saturate(features: Tensor, push: int) -> Tensor:
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _look_up(image: Array, table: Array, out: Array) -> None:
     for c in range(image.shape[0]):
         for y in range(image.shape[1]):
@@ -38,7 +38,7 @@ def _look_up(image: Array, table: Array, out: Array) -> None:
                 out[c, y, x] = table[c, image[c, y, x]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _saturate(image: Array, push: int, out: Array) -> None:
     factor = np.int32(push)
     for y in range(image.shape[1]):
@@ -50,20 +50,22 @@ def _saturate(image: Array, push: int, out: Array) -> None:
                 out[c, y, x] = min(max(value, -SCALE), SCALE)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _diffuse(image: Array, flux: Array, steps: int, out: Array) -> None:
     spare = np.empty(image.shape[1:], np.int16)
     for c in range(image.shape[0]):
         source, target = spare, out[c]
         if steps % 2 == 0:
             source, target = target, source
-        source[:] = image[c]
+        for y in range(image.shape[1]):
+            for x in range(image.shape[2]):
+                source[y, x] = image[c, y, x]
         for _ in range(steps):
             _diffuse_plane(source, flux, target)
             source, target = target, source
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _diffuse_plane(x: Array, flux: Array, out: Array) -> None:
     height, width = x.shape
     zero = np.int32(2 * SCALE)  # where Δ = 0 stands in the table

@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from spit.kernels.cpu.compilation import compiled, inlined
 from spit.kernels.cpu.threads import Array, for_each_image
 
 F = np.float32
@@ -17,15 +17,15 @@ def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tens
     return answer
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, out: Array) -> None:
     channels, height, width = planes.shape
     padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image
-    padded[1:-1, 1:-1] = labels
     sums = np.zeros((count, channels + 1), np.int64)  # the last is the size
     for y in range(height):
         for x in range(width):
             v = labels[y, x]
+            padded[y + 1, x + 1] = v
             sums[v, channels] += 1
             for c in range(channels):
                 sums[v, c] += planes[c, y, x]
@@ -68,10 +68,12 @@ def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, out: Ar
                         for c in range(channels):
                             sums[own, c] -= planes[c, y, x]
                             sums[to[i], c] += planes[c, y, x]
-    out[:] = padded[1:-1, 1:-1]
+    for y in range(height):
+        for x in range(width):
+            out[y, x] = padded[y + 1, x + 1]
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _tabulate(sums: Array, means: Array, leave: Array, join: Array) -> None:
     """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region."""
     count, channels = len(sums), sums.shape[1] - 1
@@ -83,7 +85,7 @@ def _tabulate(sums: Array, means: Array, leave: Array, join: Array) -> None:
         join[v] = size / (size + F(1))
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _removable(above: Array, here: Array, below: Array, free: Array) -> None:
     """The pixels of a row with another region at a side, whose own region stays connected without them."""
     for x in range(len(free)):
@@ -96,7 +98,7 @@ def _removable(above: Array, here: Array, below: Array, free: Array) -> None:
         free[x] = (sides - bridges == 1) & (sides < 4)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _errors(row: Array, found: Array, regions: Array, means: Array, factor: Array, out: Array, count: int) -> None:
     """factor_v · ‖x − μ_v‖² for each pixel found in a row and the region v it is compared with."""
     for c in range(len(row)):

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import torch
-from numba import njit
 from torch import Tensor
 
+from spit.kernels.cpu.compilation import compiled
 from spit.kernels.cpu.threads import Array, for_each_image
 
 
@@ -28,14 +28,14 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     return labels
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _compose(lower: Array, upper: Array, below: Array, above: Array, out: Array) -> None:
     for b in range(len(below) - 1):
         for v in range(below[b], below[b + 1]):
             out[v] = upper[above[b] + lower[v]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _boxes(labels: Array, out: Array) -> None:
     for y in range(labels.shape[0]):
         for x in range(labels.shape[1]):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from spit.kernels.cpu.compilation import compiled
 from spit.kernels.cpu.threads import Array, for_each_image
 
 
@@ -16,7 +16,7 @@ def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
     return labels
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nearest(sites: Array, labels: Array) -> None:
     height, width = labels.shape
     count = len(sites)
@@ -62,13 +62,15 @@ def _nearest(sites: Array, labels: Array) -> None:
             labels[y, x] = label
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def settle(sites: Array, labels: Array) -> None:
     """Give pixels that are cut off from their site to the nearest cell that touches them, layer by layer."""
     height, width = labels.shape
     stride = width + 2
     wide = np.full((height + 2, stride), -1, np.int32)  # a rim outside all cells, so that there are no borders to check
-    wide[1:-1, 1:-1] = labels
+    for y in range(height):
+        for x in range(width):
+            wide[y + 1, x + 1] = labels[y, x]
     cell = wide.reshape(-1)
     settled = np.zeros(len(cell), np.bool_)
     stack = np.empty(len(cell), np.int32)
@@ -104,4 +106,6 @@ def settle(sites: Array, labels: Array) -> None:
                 cell[loose[i]] = choice[i]
                 settled[loose[i]] = True
         loose = loose[choice < 0]
-    labels[:] = wide[1:-1, 1:-1]
+    for y in range(height):
+        for x in range(width):
+            labels[y, x] = wide[y + 1, x + 1]

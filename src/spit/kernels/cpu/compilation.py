@@ -1,0 +1,12 @@
+"""How loops are compiled: once a machine, into numba's cache on disk, and with as little as the calls need.
+
+A fresh install compiles on its first call, so the time this takes counts. Functions that Python calls are ``compiled``;
+those that only other loops call are ``inlined``, without a wrapper and a file in the cache of their own. Loops assign
+elements rather than slices: for ``a[:] = b`` numba compiles the text of an error, which takes four seconds.
+"""
+
+from numba import njit
+
+# A division by zero gives ∞, NaN or 0, as in numpy; the loops divide by nothing that can be zero.
+compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+inlined = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
