@@ -71,6 +71,8 @@ gpu.color_patches(images[:, :1], labels, offsets, boxes, 1)
 for sigma in (0.0, 0.025):
     gpu.position_histogram(labels, offsets, 16, sigma, boxes)
     gpu.gradient_histogram(images[:, :2].detach(), labels, offsets, 16, sigma, boxes)
+gpu.region_features(images.byte(), torch.zeros(3, 256), images[:, :2].detach(), labels, offsets, boxes, boxes, 5, False,
+                    (17, 0.1), (4, 0.1))
 voronoi = sys.modules["spit.kernels.gpu.voronoi"]
 voronoi.settle = lambda sites, labels: labels  # nothing ran: there is nothing to repair
 gpu.nearest_sites(torch.zeros(1, 1, 2, dtype=torch.int32), size, size)

@@ -133,6 +133,63 @@ class TestGradientHistogram:
         close(gpu.gradient_histogram(gradients, labels, offsets, 8, 0.1, wider.int()), expected)
 
 
+    @pytest.mark.parametrize("bins", [1, 3, 4, 8, 16])
+    @pytest.mark.parametrize("sigma", [0.0, 0.025, 0.05])
+    def test_at_the_ends_of_cells_and_of_the_window(self, gpu: Any, bins: int, sigma: float) -> None:
+        """Halves of cells, a little more, and values beyond [−1, 1], in one region that fills lists of gradients."""
+        labels, offsets = torch.zeros(1, 20, 31, dtype=torch.int32), torch.tensor([0, 1])
+        halves = torch.randint(-1, 2 * bins + 2, (1, 2, 20, 31), generator=torch.Generator().manual_seed(0))
+        gradients = halves / bins - 1 + 1e-3 * (halves % 3 - 1)
+        gradients[..., :5] = 0
+        close(gpu.gradient_histogram(gradients, labels, offsets, bins, sigma),
+              reference.gradient_histogram(gradients, labels, offsets, bins, sigma))
+
+    def test_a_whole_photo(self, gpu: Any, photo: Callable[[str, int], Tensor]) -> None:
+        labels, offsets = torch.zeros(1, 64, 64, dtype=torch.int32), torch.tensor([0, 1])
+        gradients = reference.scharr(photo("astronaut", 64)[None])
+        close(gpu.gradient_histogram(gradients, labels, offsets, 16, 0.025),
+              reference.gradient_histogram(gradients, labels, offsets, 16, 0.025))
+
+    def test_a_box_outside_the_image_is_empty(self, gpu: Any) -> None:
+        labels, offsets = torch.zeros(1, 4, 5, dtype=torch.int32), torch.tensor([0, 1])
+        for box in ([-9, -9, -2, -2], [-9, 1, -2, 3], [1, 7, 3, 9]):
+            boxes = torch.tensor([box], dtype=torch.int32)
+            assert not gpu.gradient_histogram(images_of(labels, 2), labels, offsets, 4, 0.1, boxes).any()
+            assert not gpu.position_histogram(labels, offsets, 4, 0.1, boxes).any()
+
+
+class TestRegionFeatures:
+    TABLE = torch.linspace(-1, 1, 768).reshape(3, 256).flip(1)
+
+    @pytest.mark.parametrize(("masked", "textured", "bins"), [(True, True, 16), (False, True, 3), (True, False, 5)])
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_parity(self, gpu: Any, masked: bool, textured: bool, bins: int, whole: bool) -> None:
+        labels, offsets, boxes = random_maps(5, 6, 9, 3)
+        colors = images_of(labels)
+        images, table = ((colors + 1) * 127).byte() if whole else colors, self.TABLE if whole else None
+        gradients = images_of(labels, 2) if textured else None
+        windows = boxes + torch.tensor([-2, 0, 1, 3], dtype=torch.int32)
+        given = (images, table, gradients, labels, offsets, boxes, windows, 6, masked, (bins, 0.1), (4, 0.025))
+        got, expected = gpu.region_features(*given), reference.region_features(*given)
+        assert got.is_contiguous()
+        assert expected.shape == (len(boxes), 3 * 36 + bins**2 + 16 * textured)
+        close(got, expected)
+
+    def test_colours_have_a_derivative(self, gpu: Any) -> None:
+        labels, offsets, boxes = random_maps(2, 6, 5, 3)
+        images = images_of(labels).requires_grad_()
+        factors = torch.rand(len(boxes), 3 * 16 + 9 + 25, generator=torch.Generator().manual_seed(0))
+        gradients = []
+        for backend in (gpu, reference):
+            features = backend.region_features(images, None, images_of(labels, 2), labels, offsets, boxes, boxes, 4,
+                                               True, (3, 0.1), (5, 0.1))
+            gradients.append(torch.autograd.grad((features * factors).sum(), images)[0])
+            with torch.no_grad():
+                assert not backend.region_features(images, None, None, labels, offsets, boxes, boxes, 4, True, (3, 0.1),
+                                                   (5, 0.1)).requires_grad
+        torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
+
+
 class TestScharr:
     @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 2, 1, 7), (2, 4, 7, 1), (2, 5, 2, 2), (2, 3, 23, 24)])
     @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
@@ -149,7 +206,8 @@ class TestScharr:
 def test_many_blocks(gpu: Any) -> None:
     labels, offsets, boxes = random_maps(2, 7, 9, 3)
     images = images_of(labels)
-    close(gpu.scharr((images + 1) / 2), reference.scharr((images + 1) / 2))
+    wide = torch.rand(2, 3, 20, 40, generator=torch.Generator().manual_seed(4))
+    close(gpu.scharr(wide), reference.scharr(wide))
     close(gpu.color_patches(images, labels, offsets, boxes, 7),
           reference.color_patches(images, labels, offsets, boxes, 7))
 

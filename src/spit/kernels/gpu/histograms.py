@@ -185,7 +185,8 @@ def _kernel(value, bin, scale, K: tl.constexpr, EMPIRICAL: tl.constexpr):
 
 @triton.jit
 def _cell(value, K: tl.constexpr):
-    return tl.minimum(tl.maximum(tl.floor((value + 1) * (K * 0.5)), 0), K - 1)
+    """The number of the cell that has a value; its middle is added last, where nothing is rounded."""
+    return tl.minimum(tl.maximum(tl.floor(value * (K * 0.5) + (K % 2) * 0.5) + K // 2, 0), K - 1)
 
 
 @triton.jit
