@@ -5,8 +5,13 @@ those that only other loops call are ``inlined``, without a wrapper and a file i
 elements rather than slices: for ``a[:] = b`` numba compiles the text of an error, which takes four seconds.
 """
 
+from typing import Any
+
 from numba import njit
 
 # A division by zero gives ∞, NaN or 0, as in numpy; the loops divide by nothing that can be zero.
-compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-inlined = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+_LEAN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER: dict[str, Any] = {**_LEAN, "no_cpython_wrapper": True}
+
+compiled = njit(cache=True, **_LEAN)
+inlined = njit(**_INNER)

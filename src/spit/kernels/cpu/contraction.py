@@ -244,11 +244,19 @@ def region_points(sums: Array, sizes: Array, kind: int) -> Array:
 @compiled
 def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
     """w(u, u): (size − mean) / std of the sizes, clipped."""
-    mean = sizes.sum() / len(sizes)
-    variance = (sizes * sizes).sum() / len(sizes) - mean * mean
-    if variance <= 0:
-        return np.zeros(len(sizes), F)
-    return np.clip((sizes - loop_mean * mean) / np.sqrt(variance), -clip, clip).astype(F)
+    count = len(sizes)
+    total = squares = 0
+    for v in range(count):
+        total += sizes[v]
+        squares += sizes[v] * sizes[v]
+    mean = total / count
+    variance = squares / count - mean * mean
+    weights = np.zeros(count, np.float32)
+    if variance > 0:
+        deviation = np.sqrt(variance)
+        for v in range(count):
+            weights[v] = min(max((sizes[v] - loop_mean * mean) / deviation, -clip), clip)
+    return weights
 
 
 @inlined

@@ -78,8 +78,8 @@ def smallest(keys: Array, count: int) -> tuple[int, int]:
     for shift in (22, 11, 0):  # digit after digit, from the high end
         table[:] = 0
         for i in range(len(keys)):
-            digit = (np.int64(keys[i]) + LEAST) >> shift
-            table[digit % DIGIT] += digit // DIGIT == value
+            head = (np.int64(keys[i]) + LEAST) >> shift
+            table[head % DIGIT] += head // DIGIT == value
         digit = 0
         while table[digit] < count:
             count -= table[digit]

@@ -9,13 +9,16 @@ from torch import Tensor
 from spit.kernels.cpu import contraction, forest
 from spit.kernels.cpu.regions import compose
 from spit.kernels.cpu.threads import Array, for_each_image
-from spit.kernels.reference.superpixels import Graph, flatten, pack_levels
+from spit.kernels.reference.superpixels import Graph, flatten
 from spit.kernels.rules import Levels, Rules
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:
     """See :func:`spit.kernels.reference.superpixels`."""
-    return pack_levels(for_each_image(lambda planes: _Graph(planes, rules).contract_all(), features))
+    images = for_each_image(lambda planes: _Graph(planes, rules).contract_all(), features)
+    # In numpy: torch would start threads of its own for each array, which wait for each other on a busy machine.
+    return [(torch.from_numpy(np.concatenate(level)), torch.tensor([int(parents.max()) + 1 for parents in level]))
+            for level in zip(*images, strict=True)]
 
 
 def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:

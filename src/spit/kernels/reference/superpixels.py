@@ -56,8 +56,8 @@ def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int
 
 def pack_levels(images: Sequence[Sequence[Any]]) -> Levels:
     """The levels of each image, tensors or arrays, side by side."""
-    levels = [[torch.as_tensor(parents) for parents in level] for level in zip(*images, strict=True)]
-    return [(torch.cat(level).int(), torch.tensor([int(parents.max()) + 1 for parents in level])) for level in levels]
+    return [(torch.cat([torch.as_tensor(parents) for parents in level]).int(),
+             torch.tensor([int(parents.max()) + 1 for parents in level])) for level in zip(*images, strict=True)]
 
 
 def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], list[Tensor]], Tensor]) -> Tensor:
