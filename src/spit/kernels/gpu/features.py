@@ -11,6 +11,8 @@ from spit.kernels.gpu.preprocess import look_up
 from spit.kernels.gpu.regions import locate, strips
 from spit.kernels.sampling import differentiable, side_by_side
 
+WARPS = 4  # of a colour patch
+
 
 def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
                     boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
@@ -52,7 +54,7 @@ def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, bo
     _color_patches[(len(boxes), triton.cdiv(samples, BLOCK))](
         images, patches, images if table is None else table, labels, offsets, boxes, batch, height, width,
         patches.stride(0), C=channels, K=resolution, TABLE=table is not None, MASKED=masked, ADJOINT=adjoint,
-        BLOCK=min(samples, BLOCK), num_warps=4)
+        BLOCK=min(samples, BLOCK), num_warps=WARPS)
 
 
 color_patches = differentiable(_sample)
