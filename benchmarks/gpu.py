@@ -22,7 +22,23 @@ from spit.bench.photos import sample_photos
 from spit.data.folders import image_paths
 
 SEED = 0
-WORD = 8  # bytes of the packed sums; there are two to a region of three channels
+STAGES: dict[str, tuple[set[str], Callable[[int, list[int]], int]]] = {
+    # Stages of τ: their kernels, the former ones too, and the fewest bytes that they must read and write for P pixels
+    # of three channels and R regions at each level that joins again. What a cache serves again is not counted. A
+    # region's sums and its point take 16 bytes each, its key 8, a pixel's direction 1.
+    "contrast": ({"_look_up"}, lambda P, R: P * 9),
+    "diffusion, 4 steps": ({"_diffuse", "_diffuse_once"}, lambda P, R: P * 12),
+    "level 0: best neighbour": ({"pixel_points", "link_pixels"}, lambda P, R: P * (6 + 1)),
+    "trees: roots and numbers": ({"_find_roots", "_number_roots", "count_roots", "number_roots"},
+                                 lambda P, R: P * (1 + 1) + sum(R) * (4 + 4 + 4 + 16)),
+    "sums of pixels": ({"sum_pixels"}, lambda P, R: P * (1 + 6 + 4) + R[0] * (4 + 2 * 16)),
+    "sums of regions": ({"sum_regions"}, lambda P, R: sum(R) * (4 + 4 + 16 + 4) + sum(R[1:]) * 2 * 16),
+    "points of regions": ({"region_points"}, lambda P, R: sum(R) * (16 + 16 + 8)),
+    "edges of all levels": ({"weigh_edges", "walk_pixels", "walk_list"},
+                            lambda P, R: P * (4 * len(R) + 4 * (len(R) - 1)) + sum(R) * (16 + 16 + 4)),
+    "choices of regions": ({"choose"}, lambda P, R: sum(R) * (8 + 4 + 8)),
+    "labels": ({"_compose", "relabel"}, lambda P, R: P * 8),
+}
 
 
 def main() -> None:
@@ -69,15 +85,9 @@ def print_floor(name: str, milliseconds: float, moved: float, rate: float) -> No
 
 def floors(images: Tensor, tokenizer: spit.SuperpixelTokenizer,
            partition: spit.Partition) -> list[tuple[str, float, float]]:
-    """For each stage its time and the fewest bytes it must read and write.
-
-    A region's sums take two words, its point three floats, its key and its size twelve bytes. Edges are
-    counted once between regions; what a cache serves again is not counted.
-    """
-    hierarchy = tokenizer.hierarchy(images)
-    pixels, *regions = hierarchy.counts.sum(1).tolist()  # of the batch, level by level
-    channels = images.shape[1]
-    joined = regions[:-1]  # the regions that join again: levels 1 … T − 1
+    """For each stage its time and the fewest bytes it must read and write."""
+    pixels, *regions = tokenizer.hierarchy(images).counts.sum(1).tolist()  # of the batch, level by level
+    channels, tokens = images.shape[1], regions[-1]
     extractor = spit.FeatureExtractor()
     spent = kernel_times(lambda: tokenizer(images)) | {
         f"φ{name}": ms for name, ms in kernel_times(lambda: extractor(images, partition)).items()}
@@ -85,21 +95,8 @@ def floors(images: Tensor, tokenizer: spit.SuperpixelTokenizer,
     def time(*names: str) -> float:
         return sum(ms for kernel, ms in spent.items() if kernel in names)
 
-    tokens = regions[-1]
     return [
-        ("contrast", time("_look_up"), pixels * channels * (1 + 2)),
-        ("diffusion, 4 steps", time("_diffuse"), pixels * channels * 4 * (2 + 2)),
-        ("level 0: points, best neighbour", time("pixel_points", "link_pixels"),
-         pixels * channels * (2 + 4 + 4) + pixels * 4),
-        ("components, all levels", time("_find_roots", "_number_roots"),
-         (pixels + sum(joined)) * (4 + 4 + 4) + sum(regions) * (4 + 2 * WORD)),
-        ("region sums, all levels", time("sum_pixels", "sum_regions"),
-         pixels * (channels * 2 + 4 + 4) + sum(joined) * (2 * WORD + 3 * 4) + sum(regions) * 2 * 2 * WORD),
-        ("edges of levels 1 and 2", time("walk_pixels"),
-         2 * pixels * 4 + regions[0] * 4 + sum(joined[:2]) * (channels * 4 + 8 + 8)),
-        ("points and choices of regions", time("region_points", "choose"),
-         sum(joined) * (2 * WORD + channels * 4 + 12 + 12 + 8)),
-        ("labels", time("_compose"), pixels * (4 + 4) + sum(joined) * 4),
+        *((name, time(*kernels), moved(pixels, regions[:-1])) for name, (kernels, moved) in STAGES.items()),
         ("φ: colour with its contrast", time("φ_look_up", "φ_color_patches"),
          pixels * channels * (1 + 4 + 4) + pixels * 4 + tokens * 3 * 256 * 4),
         ("φ: boxes", time("φ_boxes"), pixels * 4 + tokens * 16),

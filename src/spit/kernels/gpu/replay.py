@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SMALL = 2**24  # input numbers: larger batches are not recorded, since launches cost less than the work
+SMALL = 2**25  # input numbers: larger batches are not recorded, since launches cost less than the work
 SEEN_BEFORE = 2  # plain runs of a size before it is recorded; they also compile the kernels
-HELD = 2**25  # input numbers of all recordings together: each holds about 30 bytes per number
+HELD = 2**26  # input numbers of all recordings together: each holds about 16 bytes per number
 
 Tensors = tuple[Tensor, ...]
 Operation = Callable[[Tensors, Any], Tensors]
