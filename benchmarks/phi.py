@@ -99,7 +99,7 @@ def stages(images: Tensor, partition: spit.Partition, fill: str) -> list[Stage]:
 
     def patches() -> Tensor:
         out = torch.empty(tokens, channels, K, K, device=images.device)
-        features._sample(colors, out, labels, offsets, windows, masked, False, table)
+        features._sample(colors, out, labels, offsets, windows, masked, False, None, table)
         return out
 
     def looked_up() -> Tensor:

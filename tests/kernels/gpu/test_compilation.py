@@ -82,8 +82,8 @@ print(*sorted({name for name, _ in kernels}))
 KERNELS = {
     "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_diffuse_once",
     "_find_roots", "_flip", "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "_number_roots",
-    "number_roots", "pixel_points", "_position_histogram", "region_points", "relabel", "_scharr", "start_alone",
-    "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "walk_list", "walk_pixels", "weigh_edges",
+    "number_roots", "_owners", "pixel_points", "_position_histogram", "region_points", "relabel", "_scharr",
+    "start_alone", "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "walk_list", "walk_pixels", "weigh_edges",
 }
 
 

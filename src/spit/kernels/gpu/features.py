@@ -8,7 +8,7 @@ from torch import Tensor
 from spit.kernels.gpu.histograms import gradient_histogram, position_histogram, write_gradients, write_positions
 from spit.kernels.gpu.launch import BLOCK
 from spit.kernels.gpu.preprocess import look_up
-from spit.kernels.gpu.regions import locate, strips
+from spit.kernels.gpu.regions import locate, owners, strips
 from spit.kernels.sampling import differentiable, side_by_side
 
 WARPS = 4  # of a colour patch
@@ -27,10 +27,11 @@ def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | No
     colors, positions, textures = features.split(widths, 1)
     labels, boxes, windows = labels.contiguous(), boxes.contiguous(), windows.contiguous()
     patches = colors.unflatten(1, (channels, resolution, resolution))
-    _sample(images.contiguous(), patches, labels, offsets, windows, masked, False, table)
-    write_positions(positions, labels, offsets, boxes, *position)
+    owner = owners(offsets, len(boxes))
+    _sample(images.contiguous(), patches, labels, offsets, windows, masked, False, owner, table)
+    write_positions(positions, labels, offsets, boxes, owner, *position)
     if gradients is not None:
-        write_gradients(textures, gradients, labels, offsets, boxes, *texture)
+        write_gradients(textures, gradients, labels, offsets, boxes, owner, *texture)
     return features
 
 
@@ -47,12 +48,13 @@ def scharr(images: Tensor) -> Tensor:
 
 
 def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, masked: bool,
-            adjoint: bool, table: Tensor | None = None) -> None:
-    batch, channels, height, width = images.shape
+            adjoint: bool, owner: Tensor | None = None, table: Tensor | None = None) -> None:
+    _, channels, height, width = images.shape
     resolution = patches.shape[-1]
     samples = triton.next_power_of_2(resolution * resolution)
+    owner = owners(offsets, len(boxes)) if owner is None else owner
     _color_patches[(len(boxes), triton.cdiv(samples, BLOCK))](
-        images, patches, images if table is None else table, labels, offsets, boxes, batch, height, width,
+        images, patches, images if table is None else table, labels, offsets, boxes, owner, height, width,
         patches.stride(0), C=channels, K=resolution, TABLE=table is not None, MASKED=masked, ADJOINT=adjoint,
         BLOCK=min(samples, BLOCK), num_warps=WARPS)
 
@@ -72,11 +74,11 @@ def _taps(i, start, end, K: tl.constexpr):
 
 
 @triton.jit
-def _color_patches(images, patches, table, labels, offsets, boxes, batch, height, width, stride, C: tl.constexpr,
+def _color_patches(images, patches, table, labels, offsets, boxes, owner, height, width, stride, C: tl.constexpr,
                    K: tl.constexpr, TABLE: tl.constexpr, MASKED: tl.constexpr, ADJOINT: tl.constexpr,
                    BLOCK: tl.constexpr):
     region = tl.program_id(0).to(tl.int64)
-    image, label = locate(offsets, batch, region)
+    image, label = locate(owner, offsets, region)
     sample = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = sample < K * K
     box = boxes + region * 4

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu.regions import locate, region_boxes
+from spit.kernels.gpu.regions import locate, owners, region_boxes
 
 RADIUS = math.sqrt(2 * math.log(1e8))  # in σ: beyond it the kernel is below 1e-8 and a bin is skipped
 ROWS, COLUMNS = 16, 32  # of a step of the position histogram
@@ -23,7 +23,7 @@ def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float,
     """See :func:`spit.kernels.reference.position_histogram`."""
     boxes = region_boxes(labels, offsets) if boxes is None else boxes
     histogram = torch.empty(len(boxes), bins * bins, device=labels.device)
-    write_positions(histogram, labels, offsets, boxes, bins, sigma)
+    write_positions(histogram, labels, offsets, boxes, owners(offsets, len(boxes)), bins, sigma)
     return histogram
 
 
@@ -32,28 +32,29 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
     boxes = region_boxes(labels, offsets) if boxes is None else boxes
     histogram = torch.empty(len(boxes), bins * bins, device=labels.device)
-    write_gradients(histogram, gradients, labels, offsets, boxes, bins, sigma)
+    write_gradients(histogram, gradients, labels, offsets, boxes, owners(offsets, len(boxes)), bins, sigma)
     return histogram
 
 
-def write_positions(out: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, bins: int, sigma: float) -> None:
+def write_positions(out: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, owner: Tensor, bins: int,
+                    sigma: float) -> None:
     """:func:`position_histogram` into the columns ``out`` of a matrix, ``(ΣN, K·K)``."""
-    batch, height, width = labels.shape
+    _, height, width = labels.shape
     y_table, x_table = _position_tables(height, width, bins, sigma, labels.device)
     _position_histogram[(len(boxes),)](
-        labels.contiguous(), offsets, boxes.contiguous(), y_table, x_table, out, batch, height, width, out.stride(0),
+        labels.contiguous(), offsets, boxes.contiguous(), owner, y_table, x_table, out, height, width, out.stride(0),
         K=bins, PADDED=_padded(bins), ROWS=ROWS, COLUMNS=COLUMNS, num_warps=1, num_stages=1)
 
 
-def write_gradients(out: Tensor, gradients: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, bins: int,
-                    sigma: float) -> None:
+def write_gradients(out: Tensor, gradients: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, owner: Tensor,
+                    bins: int, sigma: float) -> None:
     """:func:`gradient_histogram` into the columns ``out`` of a matrix, ``(ΣN, K·K)``."""
-    batch, height, width = labels.shape
+    _, height, width = labels.shape
     first = max(bins // 2 - WINDOW // 2, 0)
     # The list of a region's gradients takes the place of its histogram, which is written last, if it fits there.
     held = out if bins * bins >= 2 * HELD else torch.empty(len(boxes), 2 * HELD, device=labels.device)
     _gradient_histogram[(len(boxes),)](
-        gradients.contiguous(), labels.contiguous(), offsets, boxes.contiguous(), held, out, batch, height, width,
+        gradients.contiguous(), labels.contiguous(), offsets, boxes.contiguous(), owner, held, out, height, width,
         held.stride(0), out.stride(0), *_window(first, bins, sigma),
         math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0,
         K=bins, PADDED=_padded(bins), FIRST=first, WINDOW=WINDOW, EMPIRICAL=sigma == 0, CHUNK=CHUNK, DENSE=DENSE,
@@ -103,10 +104,10 @@ def _position_tables(height: int, width: int, bins: int, sigma: float, device: t
 
 
 @triton.jit
-def _region(offsets, boxes, batch, height, width):
+def _region(offsets, boxes, owner, height, width):
     """This program's region: its image, its label there, and the part of its box inside the image."""
     region = tl.program_id(0).to(tl.int64)
-    image, label = locate(offsets, batch, region)
+    image, label = locate(owner, offsets, region)
     top = tl.maximum(tl.load(boxes + region * 4), 0)
     left = tl.maximum(tl.load(boxes + region * 4 + 1), 0)
     bottom = tl.minimum(tl.load(boxes + region * 4 + 2), height)
@@ -138,13 +139,13 @@ def _add_product(left, right, total):
 
 
 @triton.jit
-def _position_histogram(labels, offsets, boxes, y_table, x_table, out, batch, height, width, stride,
+def _position_histogram(labels, offsets, boxes, owner, y_table, x_table, out, height, width, stride,
                         K: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Wyᵀ M Wx: the region's mask M between the kernels of its rows and of its columns.
 
     A product of float32 numbers is made of float16 ones: each number is the sum of two, and the mask is exact.
     """
-    region, image, label, top, left, bottom, right = _region(offsets, boxes, batch, height, width)
+    region, image, label, top, left, bottom, right = _region(offsets, boxes, owner, height, width)
     plane = labels + image * height * width
     bins = tl.arange(0, PADDED)
     y_low = (height + ROWS) * PADDED  # where a table has the second of its two numbers
@@ -207,7 +208,7 @@ def _add_outer(s, y, x):
 
 
 @triton.jit
-def _gradient_histogram(gradients, labels, offsets, boxes, held, out, batch, height, width, pitch, stride, low, high,
+def _gradient_histogram(gradients, labels, offsets, boxes, owner, held, out, height, width, pitch, stride, low, high,
                         scale, K: tl.constexpr, PADDED: tl.constexpr, FIRST: tl.constexpr, WINDOW: tl.constexpr,
                         EMPIRICAL: tl.constexpr, CHUNK: tl.constexpr, DENSE: tl.constexpr, HELD: tl.constexpr):
     """Σ of outer products of two kernels over the region's pixels.
@@ -215,7 +216,7 @@ def _gradient_histogram(gradients, labels, offsets, boxes, held, out, batch, hei
     Pixels near 0, whose kernels reach no bin outside the window, are added to its 4 × 4 bins, lane by lane. The others
     are listed; the products of a full list are a product of two matrices with all bins.
     """
-    region, image, label, top, left, bottom, right = _region(offsets, boxes, batch, height, width)
+    region, image, label, top, left, bottom, right = _region(offsets, boxes, owner, height, width)
     labels += image * height * width
     y_plane = gradients + image * 2 * height * width
     x_plane = y_plane + height * width

@@ -29,6 +29,13 @@ def strips(batch: int, height: int, width: int) -> tuple[tuple[int, int, int], d
     return (blocks(width, block), blocks(height, STRIP), batch), {"ROWS": STRIP, "BLOCK": block}
 
 
+def owners(offsets: Tensor, total: int) -> Tensor:
+    """The image of each region in packed order, ``(ΣN,)`` int32, for :func:`locate`."""
+    owner = torch.empty(total, dtype=torch.int32, device=offsets.device)
+    _owners[(len(offsets) - 1,)](offsets, owner, BLOCK)
+    return owner
+
+
 def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     """See :func:`spit.kernels.reference.compose`."""
     labels = parents[-1]
@@ -42,15 +49,18 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
 
 
 @triton.jit
-def locate(offsets, batch, region):
+def _owners(offsets, owner, BLOCK: tl.constexpr):
+    image = tl.program_id(0)
+    end = tl.load(offsets + image + 1)
+    for region in range(tl.load(offsets + image), end, BLOCK):
+        i = region + tl.arange(0, BLOCK)
+        tl.store(owner + i, tl.zeros_like(i).to(tl.int32) + image, i < end)
+
+
+@triton.jit
+def locate(owner, offsets, region):
     """The image of a region in packed order, and its label there."""
-    image = tl.full((), 0, tl.int64)
-    end = image + batch
-    while end - image > 1:
-        middle = (image + end) // 2
-        before = tl.load(offsets + middle) <= region
-        image = tl.where(before, middle, image)
-        end = tl.where(before, end, middle)
+    image = tl.load(owner + region).to(tl.int64)
     return image, (region - tl.load(offsets + image)).to(tl.int32)
 
 
