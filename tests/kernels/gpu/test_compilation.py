@@ -83,7 +83,8 @@ KERNELS = {
     "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_diffuse_once",
     "_find_roots", "_flip", "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "_number_roots",
     "number_roots", "_owners", "pixel_points", "_position_histogram", "region_points", "relabel", "_scharr",
-    "start_alone", "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "walk_list", "walk_pixels", "weigh_edges",
+    "shorten", "start_alone", "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "walk_list", "walk_pixels",
+    "weigh_edges",
 }
 
 

@@ -83,6 +83,16 @@ def test_final_merge(gpu: Any, mixed: Draw, threshold: float) -> None:
     assert torch.equal(got[1], expected[1])
 
 
+def test_final_merge_of_a_long_chain(gpu: Any) -> None:
+    """Pairs of pixels that grow brighter from left to right: each is close to the next one alone."""
+    row = torch.arange(60).repeat_interleave(2) * 60 - SCALE + 100
+    features = row.expand(1, 1, 1, -1).to(torch.int16).contiguous()
+    rules = Rules(levels=1, similarity="euclidean", merge_threshold=0.05)
+    assert reference.superpixels(features, rules)[0][1].item() == 60
+    assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
+    assert gpu.superpixel_labels(features, rules)[1].item() == 1
+
+
 def test_more_than_one_block_of_the_true_size(gpu: Any, photo: Callable[[str, int], Tensor]) -> None:
     """96 × 64: 12 blocks of pixels, and at level 1 more regions than a block has."""
     image = photo("astronaut", 96)[None, :, :, :64]

@@ -214,6 +214,24 @@ def _top(parents, v, mask):
 
 
 @triton.jit
+def shorten(parents, sizes, room, BLOCK: tl.constexpr):
+    """Make every root a parent. A row of regions that were joined all at once is one long chain; all of it climbs
+    together, so each step is twice as long as the one before, if it is not read from an old line of the cache.
+    """
+    image = tl.program_id(1).to(tl.int64)
+    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = v < tl.load(sizes + image).to(tl.int32)
+    parents += image * room
+    parent = v
+    climbing = inside
+    while tl.max(climbing.to(tl.int32), 0) > 0:
+        above = tl.load(parents + parent, climbing, 0, cache_modifier=".cg")
+        climbing = climbing & (above != parent)
+        tl.store(parents + v, above, climbing)
+        parent = tl.where(climbing, above, parent)
+
+
+@triton.jit
 def relabel(labels, up, new_labels, pixels, room, BLOCK: tl.constexpr):
     """The label of every pixel in the level above."""
     image = tl.program_id(1).to(tl.int64)

@@ -23,7 +23,7 @@ CHUNK = 2048
 SQUARES = 128
 """Squares of four pixels whose edges one program weighs."""
 WARP_SQUARES = 64
-"""Squares of four pixels that a warp sums up; it waits for its longest way to a root."""
+"""Squares of four pixels that a single warp sums up or joins; it waits for its longest way to a root."""
 LINK_ROWS = 32
 
 
@@ -61,7 +61,7 @@ class Graph:
     def link_regions(self, loop_clip: float | None) -> tuple[Tensor, Tensor]:
         """Ê^(t), t ≥ 1: each region's best neighbour, or itself if self-loops have a bound, and the weight."""
         points, keys, squares = self._points(self.rules.kind)
-        self._visit(edges.weigh_edges, points, self.boxes, keys, ratio_density=self.ratio[0],
+        self._visit(edges.weigh_edges, SQUARES, points, self.boxes, keys, ratio_density=self.ratio[0],
                     ratio_similarity=self.ratio[1], KIND=self.rules.kind, BOXES=self.boxed)
         chosen = self._new(self.batch, self.room)
         weights = self._new(self.batch, self.room, dtype=torch.float32)
@@ -72,11 +72,12 @@ class Graph:
         return chosen, weights
 
     def merge_below(self, threshold: float) -> Tensor:
-        """Final thresholding (App. B): each region to one that it is joined with, in the end to the smallest."""
+        """Final thresholding (App. B): each region to the smallest it is joined with."""
         points, _, _ = self._points(EUCLIDEAN)
         chosen = self._new(self.batch, self.room)
         edges.start_alone[self._grid()](chosen, self.counts[-1], self.room, BLOCK=BLOCK)
-        self._visit(edges.unite_edges, points, chosen, near=threshold * threshold)
+        self._visit(edges.unite_edges, WARP_SQUARES, points, chosen, num_warps=1, near=threshold * threshold)
+        edges.shorten[self._grid()](chosen, self.counts[-1], self.room, BLOCK=BLOCK)
         return chosen
 
     def contract(self, chosen: Tensor) -> None:
@@ -136,12 +137,12 @@ class Graph:
             WIDTH=self.record, PACKED=self.packed, SCALE=SCALE, KIND=kind, BLOCK=BLOCK, **EXACT)
         return points, keys, squares
 
-    def _visit(self, kernel: Any, *given: Tensor, **options: float) -> None:
+    def _visit(self, kernel: Any, squares: int, *given: Tensor, **options: float) -> None:
         """Run a kernel on all squares of pixels; if labels are those of the level below, they come up."""
         up, labels = (self.parents[-1], torch.empty_like(self.labels)) if self.mapped else (self.labels, self.labels)
-        tiles, grid = self._tiles(SQUARES)
+        tiles, grid = self._tiles(squares)
         kernel[grid](self.labels, up, labels, *given, self.height, self.width, tiles, self.room, MAPPED=self.mapped,
-                     C=self.channels, WIDTH=self.record, BLOCK=SQUARES, **options, **EXACT)
+                     C=self.channels, WIDTH=self.record, BLOCK=squares, **options, **EXACT)
         self.labels, self.mapped = labels, False
 
     def _tiles(self, squares: int) -> tuple[int, tuple[int, int]]:
