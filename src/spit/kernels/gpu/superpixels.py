@@ -1,9 +1,7 @@
 """Superpixel contraction (§2.2) in Triton: ``reference.superpixels``, bit for bit.
 
-There is no host synchronisation between levels. The regions of a batch are numbered consecutively, image by
-image, and only the device knows how many there are. Arrays and grids have the largest possible size, and a
-program reads from ``offsets`` whether it has work. Sums are integers, so the order of atomics does not matter;
-nor does the order of an edge list, since only maxima are taken of it.
+``graph.py`` contracts. The class below is the former one, kept for comparison while ``launch.FUSED`` exists. Neither
+waits for the device between levels.
 """
 
 import torch
@@ -83,7 +81,13 @@ def _last_level_in_steps(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[Ten
 
 
 class _Graph:
-    """G^(t) of every image of a batch, contracted level by level."""
+    """G^(t) of every image of a batch, contracted level by level.
+
+    The regions of a batch are numbered consecutively, image by image, and only the device knows how many there are.
+    Arrays and grids have the largest possible size, and a program reads from ``offsets`` whether it has work. Sums
+    are integers, so the order of atomics does not matter; nor does the order of an edge list, since only maxima are
+    taken of it.
+    """
 
     def __init__(self, features: Tensor, rules: Rules) -> None:
         self.features, self.rules = features, rules
