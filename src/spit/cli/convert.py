@@ -50,7 +50,8 @@ def convert(file: Checkpoint, converting: Converting, output: Output, answering:
         print_json({"source": str(file), "model": str(folder), "parameters": parameters, "digest": digest(model),
                     "config": config.to_dict()})
     else:
-        show(f"{shown(file)}: preset {config.preset}, tokenizer {config.tokenizer}, σ {config.position_sigma:g}, width "
-             f"{config.width}, depth {config.depth}, {config.num_classes} classes, {parameters / 1e6:.1f} M parameters\n"
+        show(f"{shown(file)}: preset {config.preset}, tokenizer {config.tokenizer}, σ {config.position_sigma:g}, "
+             f"width {config.width}, depth {config.depth}, {config.num_classes} classes, {parameters / 1e6:.1f} M "
+             "parameters\n"
              f"The model is in {shown(folder)}; give it to any command with --model")
     return 0
