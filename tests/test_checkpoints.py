@@ -12,7 +12,7 @@ from spit.attribution.prototypes import find_prototypes, load_prototypes
 from spit.data.classes import imagenet_classes
 from spit.data.crops import central_square
 
-NAMES = ("spit_tiny_16.deit_retrofit", "rvit_tiny_16.deit_retrofit")
+NAMES = ("spit_tiny_16.deit_retrofit", "spit_tiny_16.masked_retrofit", "rvit_tiny_16.deit_retrofit")
 MEGABYTES = {"model-*.safetensors": 12, "prototypes.safetensors": 3}
 CATS = {"tabby", "tiger cat", "Egyptian cat"}
 
@@ -50,3 +50,15 @@ def test_prototypes_are_found_by_weights_and_by_name(folder: Path) -> None:
     found = find_prototypes(spit.create_model(folder.name, pretrained=True))
     assert found.values.shape == (1000, 5, 192)
     assert found.about == load_prototypes(folder.name).about
+
+
+def test_a_token_of_the_masked_model_sees_its_region_alone() -> None:
+    """Other pixels outside a region leave its features as they are; the model that sees squares notices."""
+    image = central_square(torch.from_numpy(data.chelsea()).permute(2, 0, 1), 64)
+    for name, blind in (("masked_retrofit", True), ("deit_retrofit", False)):
+        extractor = spit.create_model(f"spit_tiny_16.{name}").extractor
+        part = spit.SuperpixelTokenizer()(image)
+        region = int(part.sizes().argmax())
+        other = torch.where(part.labels[0] == region, image, 255 - image)
+        features = [extractor(each, part).values[region, : 3 * 16 * 16] for each in (image, other)]
+        assert torch.allclose(*features) == blind

@@ -88,3 +88,12 @@ def test_options_of_the_same_tokenizer_are_merged() -> None:
     assert config.replace(tokenizer_options={"levels": 2}).tokenizer_options == {"levels": 2, "compactness": 0.8}
     assert config.replace(tokenizer="patch").tokenizer_options == {}
     assert config.replace(width=96).tokenizer_options == config.tokenizer_options
+    assert config.options_for("superpixel", {"preset": "published"}) == {"preset": "published"}
+
+
+def test_another_tokenizer_of_a_model_of_the_release_has_its_preset() -> None:
+    config = ModelConfig(preset="published", tokenizer="patch")
+    assert config.options_for("voronoi", {}) == {"preset": "published"}
+    assert config.options_for("superpixel", {"levels": 3}) == {"preset": "published", "levels": 3}
+    assert config.options_for("superpixel", {"preset": "spit"}) == {"preset": "spit"}
+    assert config.options_for("patch", {"size": 8}) == {"size": 8}

@@ -59,8 +59,17 @@ class ModelConfig(TransformerOptions, FeatureOptions):
         return super().replace(**changes)
 
     def options_for(self, tokenizer: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone."""
-        return {**(self.tokenizer_options if tokenizer == self.tokenizer else {}), **changes}
+        """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone.
+
+        Another preset starts from its own options. A model of the release keeps its preset under another tokenizer.
+        """
+        present = self.tokenizer_options if tokenizer == self.tokenizer else {}
+        preset = present.get("preset", self.preset if tokenizer in ("superpixel", "voronoi") else "spit")
+        if changes.get("preset", preset) != preset:
+            present = {}
+        elif preset != "spit":
+            present = {"preset": preset, **present}
+        return {**present, **changes}
 
     def to_dict(self) -> dict[str, Any]:
         """The options as JSON has them, without those that are not known."""

@@ -114,6 +114,10 @@ def test_methods_for_a_model(small, images, tmp_path):
     assert chosen[1].form == "paper"
     assert torch.equal(spit.explain(model, images, chosen[1]),
                        spit.explain(model, images, PrototypeProjection(file, "paper")))
+    other = small(seed=1)
+    MethodOptions(prototypes=(file,)).check_prototypes([other, model])
+    with pytest.raises(WeightsError, match=r"own.safetensors has prototypes of other weights"):
+        MethodOptions(prototypes=(file,)).check_prototypes([other])
     with pytest.raises(WeightsError, match="no prototypes"):
         MethodOptions(("prototype",)).methods_for(model)
     with pytest.raises(ValueError, match="did you mean 'flow'"):

@@ -23,17 +23,19 @@ def file(tmp_path: Path) -> Path:
 def test_a_checkpoint_of_the_release(spit: Run, file: Path, tmp_path: Path) -> None:
     result = spit("convert", file, "-o", tmp_path / "ours")
     assert result.code == 0
-    assert "preset published, tokenizer patch, width 192, depth 2, 5 classes, 0.9 M parameters" in result.out
+    assert "preset published, tokenizer patch, σ 0.025, width 192, depth 2, 5 classes, 0.9 M parameters" in result.out
     assert str(tmp_path / "ours") in result.out
     expected = library.from_published(file)
     assert torch.equal(load_model(tmp_path / "ours")(IMAGE), expected(IMAGE))
 
 
 def test_json_and_options(spit: Run, file: Path, tmp_path: Path) -> None:
-    result = spit("convert", file, "-o", tmp_path / "ours", "--tokenizer", "superpixel", "--heads", 2, "--json")
+    result = spit("convert", file, "-o", tmp_path / "ours", "--tokenizer", "superpixel", "--heads", 2, "--sigma", 0.1,
+                  "--train-size", 384, "--json")
     document = result.json
     assert document["config"] == load_model(document["model"]).config.to_dict()
     assert (document["config"]["tokenizer"], document["config"]["heads"]) == ("superpixel", 2)
+    assert (document["config"]["gradient_sigma"], document["config"]["eval_size"]) == (0.1, 384)
     assert document["digest"] == library.weights.digest(load_model(document["model"]))
     assert document["parameters"] == sum(tensor.numel() for tensor in release(model("vit_tiny_16")).values())
 
@@ -44,6 +46,10 @@ def test_a_vit_in_timms_names(spit: Run, tmp_path: Path) -> None:
     assert load_model(tmp_path / "ours").config == library.from_timm(vit()).config
     refused = spit("convert", tmp_path / "deit.safetensors", "-o", tmp_path / "other", "--tokenizer", "superpixel")
     assert "expected the tokenizer patch for a ViT in timm's names, got 'superpixel'" in refused.error
+
+
+    refused = spit("convert", tmp_path / "deit.safetensors", "-o", tmp_path / "other", "--sigma", 0.1)
+    assert "got a ViT in timm's names; leave them out" in refused.error
 
 
 def test_what_is_refused_leaves_nothing(spit: Run, file: Path, tmp_path: Path,

@@ -44,7 +44,7 @@ def test_a_checkpoint_becomes_the_model_of_its_name(name: str, tokenizer: str | 
 
 @pytest.mark.parametrize(("file", "tokenizer"), [
     ("SPiT-S16.pth", "superpixel"), ("rvit_b16_grad.pth", "voronoi"), ("ViT-B16.safetensors", "patch"),
-    ("weights.pth", "superpixel"),
+    ("weights.pth", "superpixel"), ("invitro.pth", "superpixel"), ("my_vit_small.pth", "patch"),
 ])
 def test_files(tmp_path: Path, file: str, tokenizer: str) -> None:
     tensors = release(model())
@@ -76,7 +76,8 @@ def test_options() -> None:
     tensors = release(model(width=96, heads=3, position_sigma=0.1, gradient_sigma=0.1))
     with pytest.raises(WeightsError, match=r"the width 96 does not tell the number of heads; give .*heads="):
         spit.from_published(tensors)
-    loaded = spit.from_published(tensors, heads=3, sigma=0.1, num_classes=0)
+    loaded = spit.from_published(tensors, heads=3, sigma=0.1, size=384, num_classes=0)
+    assert (loaded.config.train_size, loaded.config.eval_size) == (384, 384)
     assert (loaded.config.heads, loaded.config.position_sigma, loaded.config.num_classes) == (3, 0.1, 0)
     with pytest.raises(ValueError, match="tokenizer to be one of patch, voronoi, superpixel, got 'spit'"):
         spit.from_published(tensors, "spit", heads=3)
@@ -96,6 +97,12 @@ def test_wrong_tensors_are_named(change: dict[str, Tensor | None], message: str)
         spit.from_published(tensors)
 
 
+def test_a_checkpoint_of_many_processes() -> None:
+    tensors = release(model())
+    wrapped = {f"module.{name}": tensor for name, tensor in tensors.items()}
+    assert torch.equal(spit.from_published(wrapped)(IMAGE), spit.from_published(tensors)(IMAGE))
+
+
 def test_what_is_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="expected a state dict"):
         spit.from_published([])  # type: ignore[arg-type]
@@ -104,3 +111,5 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
         spit.from_published(tmp_path / "spit.pth")
     with pytest.raises(WeightsError, match=r"expected the names of the authors' release, but embedder.cls_token"):
         spit.from_published({})
+    with pytest.raises(WeightsError, match=r"got a ViT in timm's names; spit.from_timm loads it"):
+        spit.from_published({"patch_embed.proj.weight": torch.zeros(1)})

@@ -1,7 +1,7 @@
 """Methods of attribution by name, and :func:`spit.explain`, which runs any of them."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spit.attribution.flow import Flow, Rollout
 from spit.attribution.lime import Lime, Omission, Removal, check_lime, image_generator
-from spit.attribution.prototypes import Form, PrototypeProjection, find_prototypes
+from spit.attribution.prototypes import HOW, Form, PrototypeProjection, find_prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
 from spit.errors import MissingExtra, WeightsError
 from spit.forward_pass import ForwardPass
@@ -238,6 +238,13 @@ class MethodOptions(Options):
                 if left_out is not None:
                     left_out[name] = str(error)
         return found
+
+    def check_prototypes(self, models: Iterable[SpitModel | Predictor]) -> None:
+        """Raise WeightsError if a file of prototypes belongs to none of the models."""
+        weights = {Predictor.of(model).digest for model in models} if self.prototypes else set()
+        for path in self.prototypes:
+            if load_prototypes(path).about.get("weights") not in weights:
+                raise WeightsError(f"{path} has prototypes of other weights than the given models'; {HOW}")
 
     def _make(self, name: str, model: SpitModel | Predictor) -> Method:
         if name == "prototype":

@@ -1,6 +1,7 @@
 """``spit convert``: a checkpoint of another project as a folder that spit loads."""
 
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,10 @@ class Converting(Options):
         None, f"{', '.join(TOKENIZERS)} (default: by spit, rvit or vit in the name of a file of the release, or "
               "superpixel; patch for timm's)", metavar="NAME")
     heads: int | None = option(None, "Attention heads (default: one for each 64 columns)", least=1)
+    sigma: float | None = option(None, "Bandwidth of the release's histograms (default: 0.05 for width 768 with "
+                                       "gradients, else 0.025)", above=0, below=inf)
+    train_size: int | None = option(None, "Side of the images that a model of the release was trained on, at which it "
+                                          "is evaluated (default: 256; a fine-tuned one has 384)", least=1)
 
 
 def convert(file: Checkpoint, converting: Converting, output: Output, answering: JsonOnly) -> int:
@@ -36,7 +41,8 @@ def convert(file: Checkpoint, converting: Converting, output: Output, answering:
     features, preset published.
     """
     with waiting("Converting"):
-        model = read_file(file, converting.tokenizer, converting.heads).build()
+        model = read_file(file, converting.tokenizer, converting.heads, converting.sigma,
+                          converting.train_size).build()
         folder = save(model, output.output)
     config = model.config
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -44,7 +50,8 @@ def convert(file: Checkpoint, converting: Converting, output: Output, answering:
         print_json({"source": str(file), "model": str(folder), "parameters": parameters, "digest": digest(model),
                     "config": config.to_dict()})
     else:
-        show(f"{shown(file)}: preset {config.preset}, tokenizer {config.tokenizer}, width {config.width}, depth "
-             f"{config.depth}, {config.num_classes} classes, {parameters / 1e6:.1f} M parameters\n"
+        show(f"{shown(file)}: preset {config.preset}, tokenizer {config.tokenizer}, σ {config.position_sigma:g}, "
+             f"width {config.width}, depth {config.depth}, {config.num_classes} classes, {parameters / 1e6:.1f} M "
+             "parameters\n"
              f"The model is in {shown(folder)}; give it to any command with --model")
     return 0

@@ -58,7 +58,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     """
     inputs = find_inputs(images, output.output)
     explained = []
-    for predictor in models.load_classifiers(running.device, tokenizer):
+    predictors = list(models.load_classifiers(running.device, tokenizer))
+    methods.check_prototypes(predictors)
+    for predictor in predictors:
         left_out: dict[str, str] = {}
         target = None if asking.target is None else class_index(predictor.class_names, asking.target)
         explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out))

@@ -51,6 +51,7 @@ class Methods(MethodOptions):
     def cases(self, predictors: Sequence[Predictor]) -> "list[FaithfulnessCase]":
         """Every model with every method."""
         shares = tuple(sorted({*QUANTILES, *(CURVE if self.curves else ())}))
+        self.check_prototypes(predictors)
         return [FaithfulnessCase(one, method, shares) for one in predictors for method in self.methods_for(one)]
 
     def as_paper(self) -> "Methods":

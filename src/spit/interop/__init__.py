@@ -10,15 +10,19 @@ from spit.weights import Checkpoint
 __all__ = ["from_published", "from_timm", "published_options", "read_file", "read_published", "read_timm"]
 
 
-def read_file(path: Path, tokenizer: str | None = None, heads: int | None = None) -> Checkpoint:
+def read_file(path: Path, tokenizer: str | None = None, heads: int | None = None, sigma: float | None = None,
+              size: int | None = None) -> Checkpoint:
     """The checkpoint in a ``.safetensors`` or ``.pth`` file: of the authors' release, or a ViT in timm's names.
 
     Args:
-        tokenizer, heads: as in :func:`from_published`; a ViT in timm's names has square patches.
+        tokenizer, heads, sigma, size: as in :func:`from_published`; a ViT in timm's names has square patches, and takes
+            neither sigma nor size.
     """
     tensors = read_tensors(path, "a ViT in timm's names or of the authors' release")
     if is_published(tensors):
-        return read_published(tensors, tokenizer, heads, name=str(path))
+        return read_published(tensors, tokenizer, heads, sigma, size, name=str(path))
+    if sigma is not None or size is not None:
+        raise ValueError("sigma and size are of the release's models, got a ViT in timm's names; leave them out")
     if tokenizer not in (None, "patch"):
         raise ValueError(f"expected the tokenizer patch for a ViT in timm's names, got {tokenizer!r}; "
                          "model.with_tokenizer(...) runs it with another")

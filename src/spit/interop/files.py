@@ -31,7 +31,9 @@ def read_tensors(source: object, what: str) -> dict[str, Tensor]:
         if path is not None:
             raise WeightsError(f"{path} does not hold a state dict of tensors alone; save model.state_dict()")
         raise TypeError(f"expected a state dict, a module or a path, got {type(source).__name__}")
-    return {str(name): tensor for name, tensor in source.items()}
+    names = [str(name) for name in source]
+    prefix = "module." if names and all(name.startswith("module.") for name in names) else ""  # DistributedDataParallel
+    return {name.removeprefix(prefix): tensor for name, tensor in zip(names, source.values(), strict=True)}
 
 
 def source_name(source: object) -> str:

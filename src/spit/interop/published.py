@@ -37,10 +37,11 @@ BLOCK_NAMES = {  # inside a block
     "mlp.L2.linear.weight": "mlp.outer.weight",
     "mlp.L2.linear.bias": "mlp.outer.bias",
 }
+SIZE = 256  # of the images that the paper's models are pre-trained on (App. C)
 EMBEDDER = "embedder.embedder.linear.weight"  # which no ViT in timm's names has
 BLOCK = re.compile(r"blocks\.(\d+)\.(.+)")
 FAMILIES = {"spit": "superpixel", "rvit": "voronoi", "vit": "patch"}
-FAMILY = re.compile("spit|rvit|vit")
+FAMILY = re.compile("(?<![a-z])(spit|rvit|vit)(?![a-z])")
 
 
 def published_options(tokenizer: str, gradients: bool, width: int) -> dict[str, Any]:
@@ -54,11 +55,11 @@ def published_options(tokenizer: str, gradients: bool, width: int) -> dict[str, 
     sigma = 0.05 if gradients and width == 768 else 0.025
     return {"preset": "published", "tokenizer": tokenizer, "tokenizer_options": options[tokenizer],
             "gradients": gradients, "position_sigma": sigma, "gradient_sigma": sigma, "qkv_bias": False,
-            "layer_scale": 1e-5}
+            "layer_scale": 1e-5, "train_size": SIZE, "eval_size": SIZE}
 
 
 def from_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer: str | None = None,
-                   heads: int | None = None, sigma: float | None = None,
+                   heads: int | None = None, sigma: float | None = None, size: int | None = None,
                    num_classes: int | None = None) -> SpitModel:
     """A checkpoint of the authors' release as our model, in evaluation mode.
 
@@ -72,6 +73,8 @@ def from_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer
             "spit", "rvit" or "vit" in the file's name, or "superpixel").
         heads: attention heads (default: one for each 64 columns).
         sigma: bandwidth of the histograms (default: 0.05 for width 768 with gradients, else 0.025).
+        size: side of the images that it was trained on, at which it is evaluated (default: 256; a fine-tuned one has
+            384). Images of any size can be given.
         num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
 
     Raises:
@@ -86,14 +89,18 @@ def from_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer
         >>> spit.from_published(tensors).config == model.config
         True
     """
-    return read_published(source, tokenizer, heads, sigma).build(num_classes=num_classes).eval()
+    return read_published(source, tokenizer, heads, sigma, size).build(num_classes=num_classes).eval()
 
 
 def read_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer: str | None = None,
-                   heads: int | None = None, sigma: float | None = None, name: str | None = None) -> Checkpoint:
+                   heads: int | None = None, sigma: float | None = None, size: int | None = None,
+                   name: str | None = None) -> Checkpoint:
     """The checkpoint that :func:`from_published` builds a model from; ``name`` is the file that the tensors are of."""
     tensors = read_tensors(source, "the authors' release")
     name = name or source_name(source)
+    if "patch_embed.proj.weight" in tensors:
+        raise WeightsError(f"{name}: expected a model of the authors' release, got a ViT in timm's names; "
+                           "spit.from_timm loads it")
     depth = 1 + max((int(found[1]) for found in map(BLOCK.fullmatch, tensors) if found), default=-1)
     names = published_names(depth)
     wrong = [f"{one} is missing" for one in names if one not in tensors]
@@ -102,6 +109,8 @@ def read_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         raise WeightsError(f"{name}: expected the names of the authors' release, but {'; '.join(wrong[:3])}{more}")
     config = _config(tensors, depth, tokenizer or _family(name), heads, sigma, name)
+    if size is not None:
+        config = config.replace(train_size=size, eval_size=size)
     return Checkpoint(name, config, {ours: tensors[theirs] for theirs, ours in names.items()})
 
 
@@ -132,7 +141,7 @@ def _config(tensors: Mapping[str, Tensor], depth: int, tokenizer: str, heads: in
     width = shape[0]
     if heads is None and width % 64:
         raise WeightsError(f"{name}: the width {width} does not tell the number of heads; give "
-                           "from_published(..., heads=)")
+                           "from_published(..., heads=), or spit convert --heads")
     options = published_options(tokenizer, gradients, width)
     if sigma is not None:
         options |= {"position_sigma": sigma, "gradient_sigma": sigma}
