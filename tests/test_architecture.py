@@ -9,10 +9,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
-    ("errors", "options"),
+    ("errors", "options", "replay"),
     ("images", "tokens", "contrast", "kernels", "partition", "validation"),
     # the arrows
-    ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "model", "arrays"),
+    ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
+     "model", "arrays"),
     ("data", "drawing", "weights", "interop", "registry"),
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction

@@ -40,8 +40,8 @@ def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
     images = len(tokens)
     rows = tokens.values.new_empty(len(tokens.values) + images, tokens.values.shape[1])
     offsets = tokens.offsets + torch.arange(images + 1, device=tokens.offsets.device)
-    rows = rows.index_copy(0, _rows_after_first(tokens), tokens.values)
-    return Tokens(rows.index_copy(0, offsets[:-1], class_token.expand(images, -1)), offsets)
+    rows.index_copy_(0, _rows_after_first(tokens), tokens.values)
+    return Tokens(rows.index_copy_(0, offsets[:-1], class_token.expand(images, -1)), offsets)
 
 
 def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:

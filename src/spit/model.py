@@ -3,12 +3,13 @@
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import torch
 from torch import Tensor
 
 from spit.backbone import Record, Recorder, Transformer
+from spit.compiled import ReplayedInference
 from spit.config import ModelConfig
 from spit.conventions import Conventions
 from spit.embedder import Embedder, take_class_token
@@ -93,8 +94,19 @@ class SpitModel(Conventions):
         self.embedder = Embedder(features, config.width)
         self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
+        self.replayed: ReplayedInference | None = None
         if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
             self._try_backbone()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles are not compiled."""
+        return {**super().__getstate__(), "replayed": None}  # type: ignore[no-untyped-call]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move or convert the parameters: recordings of the old ones are forgotten."""
+        if self.replayed is not None:
+            self.replayed.clear()
+        return super()._apply(fn, recurse)  # type: ignore[no-any-return, no-untyped-call]
 
     @property
     def device(self) -> torch.device:
@@ -122,24 +134,40 @@ class SpitModel(Conventions):
                 last bit.
         """
         recorder = None if record is None else Recorder.of(record, self.config.depth)
-        partition, features = self.tokenize(images)
-        features, kept = self.drop_tokens(features)
-        logits, class_token, tokens = self.run(features, recorder)
+        blocks = self._check(images)
+        partition = self._partition(images, blocks)
+        replayed = None
+        if self.replayed is not None and self.replayed.serves(blocks, partition):
+            replayed = self.replayed(blocks[0], partition)
+            if recorder is None:
+                return replayed
+        features, kept = self.drop_tokens(self._features(blocks, partition))
         if recorder is None:
-            return logits
+            encoded = self.encode(features)
+            answer: Tensor = self.head(encoded.values[encoded.offsets[:-1]])
+            return answer
+        logits, class_token, tokens = self.run(features, recorder)
+        logits = logits if replayed is None else replayed
         return Output(logits, class_token, tokens, partition, kept, recorder.attention, recorder.features)
 
     def tokenize(self, images: Images) -> tuple[Partition, Tokens]:
         """τ and φ: the partition of the images, and the features of its regions."""
         blocks = self._check(images)
+        partition = self._partition(images, blocks)
+        return partition, self._features(blocks, partition)
+
+    def _partition(self, images: Images, blocks: ImageBlocks) -> Partition:
         # spit's tokenizers take checked blocks; another callable gets the images as the user gave them.
         partition = self.tokenizer(blocks if isinstance(self.tokenizer, Tokenizer) else images)
         check_partition(partition, blocks, f"the tokenizer {_name(self.tokenizer)} returned it")
+        return partition
+
+    def _features(self, blocks: ImageBlocks, partition: Partition) -> Tokens:
         features = self.extractor(blocks, partition)
         if not isinstance(self.extractor, FeatureExtractor):
             check_tokens(features, partition.offsets, self.embedder.projection.in_features,
                          f"the features {_name(self.extractor)} returned them")
-        return partition, features
+        return features
 
     def encode(self, features: Tokens, recorder: Recorder | None = None) -> Tokens:
         """γ and f: tokens after the final norm, the class token first in each image, ``(Σ(N + 1), D)``."""
@@ -170,13 +198,15 @@ class SpitModel(Conventions):
         """Compile f in place, which takes most of the time; τ and φ are kernels already.
 
         The number of tokens is dynamic, so batches do not recompile. Recording runs a second, plain pass, and leaves
-        the logits as they are. A copy of the model is not compiled.
+        the logits as they are. A copy of the model is not compiled. In inference on a GPU, everything after the
+        tokenizer runs as one CUDA graph; weights may change in place, but call ``compile`` again after replacing them.
 
         Args:
             options: of :func:`torch.compile`.
         """
         if isinstance(self.backbone, Transformer):
             self.backbone.compiled = torch.compile(self.backbone.run_blocks, **options)
+            self.replayed = ReplayedInference(self)
         else:
             self.backbone.compile(**options)
 

@@ -73,8 +73,8 @@ def check_partition(partition: object, blocks: Sequence[Tensor], hint: str) -> N
     if partition.offsets.device != blocks[0].device:
         raise ValueError(f"expected a partition on {blocks[0].device}, where the images are, got "
                          f"{partition.offsets.device}; {hint}")
-    sizes = [block.shape[-2:] for block in blocks for _ in block]
-    labelled = [labels.shape[-2:] for labels in partition.blocks for _ in labels]
+    sizes, labelled = ([block.shape[-2:] for block in part for _ in range(len(block))]
+                       for part in (blocks, partition.blocks))
     for index, (size, got) in enumerate(zip(sizes, labelled, strict=True)):
         if size != got:
             raise ValueError(f"expected labels of {size[0]}×{size[1]} for image {index}, got {got[0]}×{got[1]}; {hint}")

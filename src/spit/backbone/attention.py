@@ -84,7 +84,7 @@ def ragged_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) ->
         return _dense(query, key, value, spans)
     if _takes_varlen(query):
         return _varlen(query, key, value, spans)
-    if query.is_cuda or torch.compiler.is_compiling():
+    if query.is_cuda or torch.compiler.is_compiling() or not spans.counts:
         return _padded(query, key, value, spans)
     return _looped(query, key, value, spans)
 
@@ -116,14 +116,14 @@ def _looped(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
 
 def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     shape = (len(spans), spans.longest, *query.shape[1:])
-    places = spans.padded_rows()
+    size, places = len(spans) * spans.longest, spans.padded_rows()
 
     def pad(rows: Tensor) -> Tensor:
-        empty = rows.new_zeros(len(spans) * spans.longest, *rows.shape[1:])
-        return empty.index_copy(0, places, rows).view(shape).transpose(1, 2)  # (B, heads, N, d)
+        empty = rows.new_zeros(size + 1, *rows.shape[1:])  # the last for rows of no image
+        return empty.index_copy(0, places, rows)[:size].view(shape).transpose(1, 2)  # (B, heads, N, d)
 
     answer = F.scaled_dot_product_attention(pad(query), pad(key), pad(value), attn_mask=spans.padding_mask())
-    return answer.transpose(1, 2).flatten(0, 1)[places]
+    return answer.transpose(1, 2).flatten(0, 1)[places.clamp(max=size - 1)]
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:

@@ -16,10 +16,11 @@ class Spans:
     that rarely change, so it is not compiled again for every batch.
 
     Attributes:
-        offsets: image b owns rows ``offsets[b]:offsets[b + 1]``; int32, as attention kernels expect.
-        image_of: the image of each row.
-        counts: rows of each image, on the host; compiled code must not read them.
-        longest: the largest count.
+        offsets: image b owns rows ``offsets[b]:offsets[b + 1]``; int32, as attention kernels expect. Rows beyond the
+            last offset belong to no image: no row of an image sees them, and their values mean nothing.
+        image_of: the image of each row; the last one for rows of no image.
+        counts: rows of each image, on the host, or empty if only the device knows; compiled code must not read them.
+        longest: the largest count, or a bound on it.
         uniform: whether every image has the same number of rows.
 
     Shape:
@@ -40,9 +41,10 @@ class Spans:
                      len(set(counts)) <= 1)
 
     def padded_rows(self) -> Tensor:
-        """Where each row lies in a padded ``(B · longest,)`` batch, ``(ΣN,)`` int64."""
+        """Where each row lies in a padded ``(B · longest,)`` batch, ``(ΣN,)`` int64; after it if of no image."""
         rows = torch.arange(len(self.image_of), device=self.offsets.device)
-        return rows - self.offsets[self.image_of] + self.image_of * self.longest
+        places = rows - self.offsets[self.image_of] + self.image_of * self.longest
+        return torch.where(rows < self.offsets[-1], places, len(self) * self.longest)
 
     def padding_mask(self) -> Tensor:
         """True on real rows of the padded batch, ``(B, 1, 1, longest)`` bool, to mask keys."""

@@ -72,16 +72,21 @@ class Transformer(nn.Module):
             recorder: filled with what it asks for; the result is the same to the last bit.
         """
         spans = Spans.of(tokens)
-        if self.compiled is None:
-            return tokens.replace(self.run_blocks(tokens.values, spans, recorder))
-        if recorder and not recorder.fused:  # a second, plain pass: the compiled one stays the same to the last bit
+        if self.compiled is not None and recorder and not recorder.fused:
+            # A second, plain pass: the compiled one stays the same to the last bit.
             devices = [tokens.values.device] if tokens.values.is_cuda else []
             with torch.random.fork_rng(devices):
                 self.run_blocks(tokens.values, spans, recorder)
             recorder = None
-        for rows in (tokens.values, spans.image_of):
+        return tokens.replace(self.run(tokens.values, spans, recorder))
+
+    def run(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
+        """:meth:`run_blocks`, by compiled code if there is any."""
+        if self.compiled is None:
+            return self.run_blocks(values, spans, recorder)
+        for rows in (values, spans.image_of):
             torch._dynamo.maybe_mark_dynamic(rows, 0)
-        return tokens.replace(self.compiled(tokens.values, spans, recorder or None))
+        return self.compiled(values, spans, recorder or None)
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""

@@ -107,12 +107,25 @@ class FeatureExtractor(FeatureOptions):
                 continue
             if partition.frames is None:
                 boxes = next(tight)
-                windows = squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes
+                windows = self._windows(boxes, labels)
             else:
                 windows = boxes = partition.frames[first : first + int(offsets[-1])]
             first += len(boxes)
             features.append(self._features(block, labels, offsets, boxes, windows))
         return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
+
+    def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int) -> Tensor:
+        """The features of one block on a GPU, ``(rows, width)``, without waiting for the number of regions.
+
+        Args:
+            rows: at least ΣN; the rows beyond mean nothing.
+        """
+        boxes = kernels.region_boxes(labels, offsets, rows)
+        return self._features(block, labels, offsets, boxes, self._windows(boxes, labels))
+
+    def _windows(self, boxes: Tensor, labels: Tensor) -> Tensor:
+        """Where colours are sampled."""
+        return squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes
 
     def _features(self, block: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, windows: Tensor) -> Tensor:
         """The features of the regions of one block."""

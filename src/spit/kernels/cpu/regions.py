@@ -9,11 +9,12 @@ from spit.kernels.cpu.compilation import compiled
 from spit.kernels.cpu.threads import Array, for_each_image
 
 
-def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
+def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.region_boxes`."""
-    boxes = torch.zeros(int(offsets[-1]), 4, dtype=torch.int32)
+    total = int(offsets[-1])
+    boxes = torch.zeros(total if rows is None else rows, 4, dtype=torch.int32)
     boxes[:, :2] = sum(labels.shape[1:])
-    for_each_image(_boxes, labels, boxes.split(offsets.diff().tolist()))
+    for_each_image(_boxes, labels, boxes[:total].split(offsets.diff().tolist()))
     return boxes.masked_fill_(boxes[:, 2:3] == 0, 0)
 
 
@@ -37,10 +38,17 @@ def _compose(lower: Array, upper: Array, below: Array, above: Array, out: Array)
 
 @compiled
 def _boxes(labels: Array, out: Array) -> None:
-    for y in range(labels.shape[0]):
-        for x in range(labels.shape[1]):
-            box = out[labels[y, x]]
+    height, width = labels.shape
+    for y in range(height):
+        start = 0
+        while start < width:  # a run of one label at a time
+            label = labels[y, start]
+            end = start + 1
+            while end < width and labels[y, end] == label:
+                end += 1
+            box = out[label]
             box[0] = min(box[0], y)
-            box[1] = min(box[1], x)
-            box[2] = max(box[2], y + 1)
-            box[3] = max(box[3], x + 1)
+            box[1] = min(box[1], start)
+            box[2] = y + 1
+            box[3] = max(box[3], end)
+            start = end

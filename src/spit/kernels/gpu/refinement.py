@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
-from spit.kernels.gpu.replay import replay
+from spit.replay import replay
 from spit.kernels.reference.refinement import CLASSES
 
 PROGRAMS = 512

@@ -12,11 +12,11 @@ from spit.kernels.gpu.launch import BLOCK, blocks
 STRIP = 16  # rows that a program walks down, keeping what it needs of the last two
 
 
-def region_boxes(labels: Tensor, offsets: Tensor) -> Tensor:
+def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.region_boxes`."""
     labels = labels.contiguous()
     batch, height, width = labels.shape
-    boxes = torch.zeros(int(offsets[-1]), 4, dtype=torch.int32, device=labels.device)
+    boxes = torch.zeros(int(offsets[-1]) if rows is None else rows, 4, dtype=torch.int32, device=labels.device)
     grid, strip = strips(batch, height, width)
     _boxes[grid](labels, offsets, boxes, height, width, **strip, num_warps=strip["BLOCK"] // 32 or 1)
     _flip[(blocks(len(boxes)),)](boxes, len(boxes), height, width, BLOCK)
@@ -30,8 +30,8 @@ def strips(batch: int, height: int, width: int) -> tuple[tuple[int, int, int], d
 
 
 def owners(offsets: Tensor, total: int) -> Tensor:
-    """The image of each region in packed order, ``(ΣN,)`` int32, for :func:`locate`."""
-    owner = torch.empty(total, dtype=torch.int32, device=offsets.device)
+    """The image of each region in packed order, ``(ΣN,)`` int32, for :func:`locate`; 0 for rows beyond the last."""
+    owner = torch.zeros(total, dtype=torch.int32, device=offsets.device)
     _owners[(len(offsets) - 1,)](offsets, owner, BLOCK)
     return owner
 

@@ -1,0 +1,107 @@
+"""Operations on a GPU as one launch: recorded as a CUDA graph, and replayed for later batches of the same size.
+
+A contraction of one image keeps a GPU busy for a quarter of a millisecond, in sixty launches that take Python ten times
+as long. An operation can be recorded if it never waits for the device and depends on its tensors only through memory,
+so that the launches are the same for every batch of a size.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from threading import RLock
+from typing import Any
+
+import torch
+from torch import Tensor
+
+SEEN_BEFORE = 2  # plain runs of a size before it is recorded; they also compile the kernels
+SHARE = 1 / 16  # of the device's memory for the recordings of one object
+BYTES = 16  # that a recording holds for each input number, by estimate
+REMEMBERED = 1024  # sizes that are counted
+
+Tensors = tuple[Tensor, ...]
+Operation = Callable[[Tensors, Any], Tensors]
+Key = tuple[Operation, tuple[tuple[torch.Size, torch.dtype], ...], torch.device, int, Hashable]  # the int is the stream
+
+
+class Recordings:
+    """Operations that are recorded when a size comes a third time. The least recently used recordings make room.
+
+    Call it with an operation, its tensors and its options, which are hashable and say everything else that the launches
+    depend on. The answer is new memory, as of a plain run.
+    """
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[Key, _Recording] = OrderedDict()
+        self._seen: Counter[Key] = Counter()
+        self._pools: dict[tuple[torch.device, int], Any] = {}
+        self._lock = RLock()
+
+    def __call__(self, operation: Operation, tensors: Tensors, options: Hashable = None) -> Tensors:
+        first = tensors[0]
+        if not first.is_cuda or torch.cuda.is_current_stream_capturing():
+            return operation(tensors, options)
+        stream = torch.cuda.current_stream(first.device).cuda_stream
+        key = (operation, tuple((tensor.shape, tensor.dtype) for tensor in tensors), first.device, stream, options)
+        with self._lock:
+            if key not in self._held:
+                numbers, room = _numbers(key), room_for(first.device)
+                if numbers > room:
+                    return operation(tensors, options)
+                if len(self._seen) >= REMEMBERED:
+                    self._seen.clear()
+                self._seen[key] += 1
+                answer = operation(tensors, options)  # also right before a recording: it fills caches of tables
+                if self._seen[key] < SEEN_BEFORE:
+                    return answer
+                while self._held and numbers + sum(map(_numbers, self._held)) > room:
+                    forgotten, _ = self._held.popitem(last=False)
+                    self._seen[forgotten] = 0
+                self._held[key] = _Recording(operation, tensors, options, self._pool(first.device, stream))
+                return answer
+            self._held.move_to_end(key)
+            return self._held[key](tensors)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def clear(self) -> None:
+        """Forget all recordings, for instance because the memory that they read has moved."""
+        with self._lock:
+            self._held.clear()
+            self._seen.clear()
+            self._pools.clear()
+
+    def _pool(self, device: torch.device, stream: int) -> Any:
+        """Memory that the recordings of a stream share: they run one after another, and their answers are copied."""
+        if (device, stream) not in self._pools:
+            self._pools[device, stream] = torch.cuda.graph_pool_handle()
+        return self._pools[device, stream]
+
+
+class _Recording:
+    def __init__(self, operation: Operation, tensors: Tensors, options: Hashable, pool: Any) -> None:
+        with torch.inference_mode(False):  # inference tensors cannot be written to outside inference mode
+            self.given = tuple(tensor.clone() for tensor in tensors)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+            self.answer = operation(self.given, options)
+
+    def __call__(self, tensors: Tensors) -> Tensors:
+        for given, tensor in zip(self.given, tensors, strict=True):
+            given.copy_(tensor)
+        self.graph.replay()
+        return tuple(tensor.clone() for tensor in self.answer)
+
+
+def room_for(device: torch.device) -> int:
+    """Input numbers that all recordings together may have on a device."""
+    return int(SHARE * torch.cuda.get_device_properties(device).total_memory / BYTES)
+
+
+def _numbers(key: Key) -> int:
+    shapes: Iterable[tuple[torch.Size, torch.dtype]] = key[1]
+    return sum(shape.numel() for shape, _ in shapes)
+
+
+replay = Recordings()
+"""The recordings of kernels."""

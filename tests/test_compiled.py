@@ -1,0 +1,86 @@
+"""Inference of compiled models as one launch. Without CUDA, what would be recorded is run once, by the interpreter."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+
+import spit
+from spit import kernels
+from spit.compiled import ReplayedInference
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+
+
+@pytest.fixture(scope="module")
+def model() -> spit.SpitModel:
+    torch.manual_seed(0)
+    return spit.create_model("spit_tiny_16", num_classes=5, depth=2).eval()
+
+
+@pytest.fixture(scope="module")
+def images() -> Tensor:
+    return torch.randint(0, 256, (3, 3, 24, 20), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("fill", ["zero", "image", "mean"])
+def test_rows_in_excess_change_nothing(model: spit.SpitModel, images: Tensor, fill: str) -> None:
+    pytest.importorskip("triton", reason="no triton: pip install 'spit[gpu]'")
+    model, images = copy.deepcopy(model).to(DEVICE), images.to(DEVICE)
+    model.extractor = spit.FeatureExtractor(normalization="imagenet", fill=fill)
+    with torch.inference_mode():
+        expected = model(images)
+        partition = model.tokenizer(images)
+        rows = -(-int(partition.offsets[-1]) // 256) * 256
+        with kernels.backend("gpu"):
+            inputs = (images, partition.blocks[0], partition.offsets)
+            logits, = ReplayedInference(model)._answer(inputs, (rows, 256, torch.float32))
+    assert rows > partition.offsets[-1]
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_cpu_and_training_are_not_replayed(model: spit.SpitModel, images: Tensor) -> None:
+    blocks = spit.images.image_blocks(images)
+    partition = model.tokenizer(images)
+    with torch.inference_mode():
+        assert not ReplayedInference(model).serves(blocks, partition)
+
+
+def test_copies_are_not_compiled(model: spit.SpitModel) -> None:
+    model = copy.deepcopy(model)
+    model.replayed = ReplayedInference(model)  # as model.compile() does
+    assert copy.deepcopy(model).replayed is None
+    assert model.with_tokenizer("patch").replayed is None
+
+
+@CUDA
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_replays_answer_as_plain_runs(model: spit.SpitModel, images: Tensor, dtype: torch.dtype) -> None:
+    model, photos = copy.deepcopy(model).cuda(), images.cuda()
+    with torch.inference_mode(), torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
+        plain = [model(photos + shift) for shift in range(6)]
+        model.compile()
+        assert model.replayed is not None
+        replayed = [model(photos + shift) for shift in range(6)]
+        recorded = model(photos, record=("features",)).logits
+        assert len(model.replayed._recordings) >= 1
+        assert torch.equal(recorded, replayed[0])
+        for got, expected in zip(replayed, plain, strict=True):
+            torch.testing.assert_close(got, expected, rtol=2e-2, atol=2e-3)
+
+
+@CUDA
+def test_replays_follow_weights_and_heads(model: spit.SpitModel, images: Tensor) -> None:
+    model, photos = copy.deepcopy(model).cuda(), images.cuda()
+    model.compile()
+    with torch.inference_mode():
+        for _ in range(4):
+            before = model(photos)
+    with torch.no_grad():
+        model.head.linear.bias += 1
+        torch.testing.assert_close(model(photos), before + 1, rtol=1e-4, atol=1e-4)
+        model.reset_classifier(7)
+        assert model(photos).shape == (3, 7)
+        assert model.half().float()(photos).shape == (3, 7)
