@@ -129,3 +129,24 @@ def test_what_is_forgotten_is_recorded_again_later(replay: Recordings) -> None:
         replay.clear()
     assert len(replay) == 0
     assert FakeRecording.made == 2
+
+
+def test_an_operation_inside_another_has_no_recording_of_its_own(replay: Recordings) -> None:
+    def outer(tensors: tuple[Tensor, ...], rules: Rules) -> Any:
+        return replay(contract, tensors, rules)
+
+    for _ in range(SEEN_BEFORE):
+        replay(outer, image(3), Rules())
+    assert len(replay) == 1
+
+
+def test_a_failed_operation_is_not_recorded(replay: Recordings) -> None:
+    def fail(tensors: tuple[Tensor, ...], rules: Rules) -> Any:
+        raise ValueError("no")
+
+    for _ in range(SEEN_BEFORE + 1):
+        with pytest.raises(ValueError, match="no"):
+            replay(fail, image(3), Rules())
+    for _ in range(SEEN_BEFORE):
+        replay(contract, image(3), Rules())
+    assert len(replay) == 1

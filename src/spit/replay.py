@@ -35,6 +35,7 @@ class Recordings:
         self._seen: Counter[Key] = Counter()
         self._pools: dict[tuple[torch.device, int], Any] = {}
         self._lock = RLock()
+        self._running = False  # an operation; those that it calls are part of its recording
 
     def __call__(self, operation: Operation, tensors: Tensors, options: Hashable = None) -> Tensors:
         first = tensors[0]
@@ -43,23 +44,21 @@ class Recordings:
         stream = torch.cuda.current_stream(first.device).cuda_stream
         key = (operation, tuple((tensor.shape, tensor.dtype) for tensor in tensors), first.device, stream, options)
         with self._lock:
-            if key not in self._held:
-                numbers, room = _numbers(key), room_for(first.device)
-                if numbers > room:
-                    return operation(tensors, options)
-                if len(self._seen) >= REMEMBERED:
-                    self._seen.clear()
-                self._seen[key] += 1
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key](tensors)
+            if self._running or _numbers(key) > room_for(first.device):
+                return operation(tensors, options)
+            self._running = True
+            try:
                 answer = operation(tensors, options)  # also right before a recording: it fills caches of tables
-                if self._seen[key] < SEEN_BEFORE:
-                    return answer
-                while self._held and numbers + sum(map(_numbers, self._held)) > room:
-                    forgotten, _ = self._held.popitem(last=False)
-                    self._seen[forgotten] = 0
-                self._held[key] = _Recording(operation, tensors, options, self._pool(first.device, stream))
+                self._count(key)
+                if self._seen[key] >= SEEN_BEFORE:
+                    self._make_room(key)
+                    self._held[key] = _Recording(operation, tensors, options, self._pool(first.device, stream))
                 return answer
-            self._held.move_to_end(key)
-            return self._held[key](tensors)
+            finally:
+                self._running = False
 
     def __len__(self) -> int:
         return len(self._held)
@@ -70,6 +69,16 @@ class Recordings:
             self._held.clear()
             self._seen.clear()
             self._pools.clear()
+
+    def _count(self, key: Key) -> None:
+        if len(self._seen) >= REMEMBERED:
+            self._seen.clear()
+        self._seen[key] += 1
+
+    def _make_room(self, key: Key) -> None:
+        while self._held and _numbers(key) + sum(map(_numbers, self._held)) > room_for(key[2]):
+            forgotten, _ = self._held.popitem(last=False)
+            self._seen[forgotten] = 0
 
     def _pool(self, device: torch.device, stream: int) -> Any:
         """Memory that the recordings of a stream share: they run one after another, and their answers are copied."""

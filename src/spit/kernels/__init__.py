@@ -8,7 +8,7 @@ on any device.
 Code outside this package imports from here or from ``kernels.rules``, never from a backend.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
@@ -25,12 +25,13 @@ from spit.kernels.portable import exact_sqrt, level_offsets, pieces, region_size
 from spit.kernels.published import ONE, published_superpixels
 from spit.kernels.rules import SCALE, Levels, Rules
 from spit.options import check_choice
+from spit.replay import Tensors, replay
 
 __all__ = [
     "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
     "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram",
-    "published_superpixels", "refine", "region_boxes", "region_features", "region_sizes", "saturate", "scharr",
-    "superpixel_labels", "superpixels",
+    "published_superpixels", "recorded", "refine", "region_boxes", "region_features", "region_sizes", "saturate",
+    "scharr", "superpixel_labels", "superpixels",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -64,6 +65,12 @@ def _load(name: str) -> ModuleType:
     if name == "gpu" and find_spec("triton") is None:
         raise MissingExtra("triton", "gpu", "running on a GPU")
     return import_module(f"spit.kernels.{name}")
+
+
+def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors, options: Hashable) -> Tensors:
+    """The answer of an operation made of kernels, on a GPU from a recording of its launches (:mod:`spit.replay`)."""
+    on_gpu = _backend(tensors).__name__ == "spit.kernels.gpu"
+    return replay(operation, tensors, options) if on_gpu else operation(tensors, options)
 
 
 def _dispatched(definition: Operation) -> Operation:

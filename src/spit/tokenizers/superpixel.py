@@ -77,8 +77,10 @@ class SuperpixelTokenizer(Tokenizer):
         if self.preset == "published":
             part = self._levels(block)[-1]
         else:
-            labels, counts = kernels.superpixel_labels(superpixel_features(block, self.features), self._rules())
-            part = Partition._trusted((labels,), offsets_of(counts))
+            pixels, options = (quantize(block),), (self.features, self._rules())
+            whole = self.features != "published" and self.max_tokens is None  # nothing there waits for the device
+            labels, offsets = kernels.recorded(_cut, pixels, options) if whole else _cut(pixels, options)
+            part = Partition._trusted((labels,), offsets)
         return self.refined(part, block)
 
     def hierarchy(self, images: Images) -> Hierarchy:
@@ -114,3 +116,10 @@ class SuperpixelTokenizer(Tokenizer):
     def _rules(self) -> Rules:
         return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], self.compactness, self.merge_threshold,
                      self.max_tokens)
+
+
+def _cut(pixels: tuple[Tensor, ...], options: tuple[Features, Rules]) -> tuple[Tensor, ...]:
+    """Labels and offsets of a batch of 8-bit images."""
+    features, rules = options
+    labels, counts = kernels.superpixel_labels(superpixel_features(pixels[0], features), rules)
+    return labels, offsets_of(counts)
