@@ -15,7 +15,7 @@ from torch import Tensor
 from spit import kernels
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-BLOCKED = ("superpixels", "graph", "refinement", "forest", "regions", "preprocess", "features")  # they launch by BLOCK
+BLOCKED = ("graph", "refinement", "regions", "preprocess", "features")  # they launch by BLOCK
 
 
 def send(value: Any, device: torch.device) -> Any:
@@ -75,12 +75,10 @@ def on_gpu(gpu: OnDevice) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def few_programs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Three programs walk an edge list, not thousands: the interpreter runs them one after another."""
+def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few programs go through all regions, not thousands: the interpreter runs them one after another."""
     monkeypatch.setattr(import_module("spit.kernels.gpu.refinement"), "PROGRAMS", 3)
-    module = import_module("spit.kernels.gpu.superpixels")
-    monkeypatch.setattr(module, "PROGRAMS", 3)
-    return module
+    monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), "BUSY", 12)
 
 
 @pytest.fixture
@@ -89,7 +87,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in BLOCKED:
         monkeypatch.setattr(import_module(f"spit.kernels.gpu.{name}"), "BLOCK", 16)
     monkeypatch.setattr(import_module("spit.kernels.gpu.launch").blocks, "__defaults__", (16,))
-    for name in ("CHUNK", "SQUARES", "WARP_SQUARES"):
+    for name in ("CHUNK", "SQUARES", "WARP_SQUARES", "WARP_REGIONS"):
         monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), name, 32)
 
 

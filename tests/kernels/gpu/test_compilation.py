@@ -46,14 +46,11 @@ JITFunction.__getitem__ = lambda self, grid: lambda *args, **options: kernels.ad
 kernels = set()
 
 features = torch.zeros(1, 3, size, size, dtype=torch.int16)
-launch = sys.modules["spit.kernels.gpu.launch"]
-for launch.FUSED in (True, False):
-    gpu.superpixel_labels(features, Rules(levels=4))
-    gpu.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
-    gpu.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
-    gpu.superpixel_labels(features, Rules(levels=2, similarity="variance", loop_clip=None))
-    gpu.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
-launch.FUSED = True
+gpu.superpixel_labels(features, Rules(levels=4))
+gpu.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
+gpu.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
+gpu.superpixel_labels(features, Rules(levels=2, similarity="variance", loop_clip=None))
+gpu.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
 gpu.superpixel_labels(torch.cat([features, features], 1)[:, :5], Rules(levels=2, merge_threshold=0.1))
 large = features.repeat(2**14, 1, 1, 1)  # wide strips
 gpu.diffuse(large, torch.zeros(1, dtype=torch.int32), 4)
@@ -80,11 +77,10 @@ print(*sorted({name for name, _ in kernels}))
 """
 
 KERNELS = {
-    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_diffuse_once",
-    "_find_roots", "_flip", "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "_number_roots",
-    "number_roots", "_owners", "pixel_points", "_position_histogram", "region_points", "relabel", "_scharr",
-    "shorten", "start_alone", "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "walk_list", "walk_pixels",
-    "weigh_edges",
+    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_flip",
+    "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "number_roots", "_owners",
+    "_position_histogram", "region_points", "relabel", "_scharr", "shorten", "start_alone", "sum_pixels", "sum_regions",
+    "_tabulate", "unite_edges", "weigh_edges",
 }
 
 

@@ -65,14 +65,6 @@ def test_sizes_for_which_triton_compiles_something_of_their_own(
     assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
 
 
-@pytest.mark.parametrize("rules", RULES, ids=repr)
-def test_the_former_kernels(
-    superpixels: ModuleType, features: Tensor, rules: Rules, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(import_module("spit.kernels.gpu.launch"), "FUSED", False)
-    assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
-
-
 @pytest.mark.parametrize("size", [(64, 256), (40, 481), (300, 33)])
 def test_large_batches(superpixels: ModuleType, photo: Callable[[str, int], Tensor], size: tuple[int, int]) -> None:
     """Wide and tall strips, from 4 million numbers on."""

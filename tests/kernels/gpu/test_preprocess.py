@@ -26,7 +26,7 @@ def test_wide_strips(gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, wid
 
 
 def test_strips_one_above_the_other(gpu: Any, mixed: Draw) -> None:
-    """34 rows in strips of 16."""
+    """34 rows in strips of 8."""
     features = (mixed((1, 1, 34, 5), -SCALE, SCALE) // 4).to(torch.int16)
     assert torch.equal(gpu.diffuse(features, FLUX, 4), reference.diffuse(features, FLUX, 4))
 
@@ -35,9 +35,3 @@ def test_strips_one_above_the_other(gpu: Any, mixed: Draw) -> None:
 def test_more_or_fewer_steps_than_one_launch_takes(gpu: Any, mixed: Draw, steps: int) -> None:
     features = (mixed((1, 2, 3, 40), -SCALE, SCALE) // 4).to(torch.int16)
     assert torch.equal(gpu.diffuse(features, FLUX, steps), reference.diffuse(features, FLUX, steps))
-
-
-def test_the_former_kernels(gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("spit.kernels.gpu.launch"), "FUSED", False)
-    features = (mixed((2, 2, 7, 9), -SCALE, SCALE) // 4).to(torch.int16)
-    assert torch.equal(gpu.diffuse(features, FLUX, 3), reference.diffuse(features, FLUX, 3))

@@ -18,8 +18,8 @@ from spit.kernels.gpu.strips import LANES, cut, east, west  # noqa: E402
 
 @given(st.integers(1, 3000), st.integers(1, 4), st.sampled_from([1, 2**22]))
 def test_strips_cover_a_row_and_their_halos_suffice(width: int, halo: int, numbers: int) -> None:
-    columns, abreast, rows = cut(width, halo, numbers)
-    assert rows > 0
+    columns, abreast, rows = cut(width, halo, numbers, 64)
+    assert 0 < rows <= 64
     reach, next_end = LANES * columns, 0
     for strip in range(abreast):  # as strip_at has it
         first = strip * (reach - 2 * halo)
@@ -33,11 +33,14 @@ def test_strips_cover_a_row_and_their_halos_suffice(width: int, halo: int, numbe
     assert next_end == width
 
 
-def test_small_batches_get_narrow_strips() -> None:
-    assert cut(256, 4, 3 * 256 * 256) == (2, 5, 16)
-    assert cut(256, 4, 256 * 3 * 256 * 256) == (8, 1, 64)
-    assert cut(481, 4, 128 * 3 * 321 * 481).columns == 8
-    assert cut(321, 4, 128 * 3 * 321 * 481).columns < 8  # two strips of 256 would be half empty
+def test_small_batches_get_narrow_and_short_strips() -> None:
+    assert cut(256, 4, 3 * 256 * 256, 128) == (2, 5, 8)
+    assert cut(256, 1, 3 * 256 * 256, 32) == (1, 9, 4)
+    assert cut(256, 4, 16 * 3 * 256 * 256, 128) == (2, 5, 32)
+    assert cut(256, 4, 64 * 3 * 256 * 256, 128) == (8, 1, 32)
+    assert cut(256, 4, 256 * 3 * 256 * 256, 128) == (8, 1, 128)
+    assert cut(481, 4, 128 * 3 * 321 * 481, 128).columns == 8
+    assert cut(321, 4, 128 * 3 * 321 * 481, 128).columns < 8  # two strips of 256 would be half empty
 
 
 @triton.jit

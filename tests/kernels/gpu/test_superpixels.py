@@ -46,16 +46,6 @@ def test_many_blocks(gpu: Any, mixed: Draw, rules: Rules) -> None:
     assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
 
 
-@pytest.mark.parametrize("rules", [Rules(levels=3), ALL], ids=["plain", "all"])
-def test_the_former_kernels(gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, rules: Rules) -> None:
-    monkeypatch.setattr(import_module("spit.kernels.gpu.launch"), "FUSED", False)
-    features = mixed((2, 3, 7, 8), -SCALE, SCALE).to(torch.int16)
-    assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
-    for got, expected in zip(gpu.superpixel_labels(features, rules), reference.superpixel_labels(features, rules),
-                             strict=True):
-        assert torch.equal(got, expected)
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_more_chunks_than_a_program_adds_up_at_once(gpu: Any, mixed: Draw) -> None:
     """1,240 pixels in 39 chunks of 32, whose counts are added 32 at a time."""

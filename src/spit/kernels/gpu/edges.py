@@ -8,43 +8,41 @@ import triton
 import triton.language as tl
 
 from spit.kernels import rules
-from spit.kernels.gpu import fields
-from spit.kernels.gpu.links import NOBODY, VARIANCE, density, key, products
+from spit.kernels.gpu.links import NOBODY, VARIANCE, about, density, key, products
 from spit.kernels.gpu.squares import square_at
 
 EUCLIDEAN = tl.constexpr(rules.EUCLIDEAN)
 
 
 @triton.jit
-def weigh_edges(labels, up, new_labels, points, boxes, keys, height, width, tiles, room, ratio_density,
-                ratio_similarity, MAPPED: tl.constexpr, C: tl.constexpr, WIDTH: tl.constexpr, KIND: tl.constexpr,
-                BOXES: tl.constexpr, BLOCK: tl.constexpr):
+def weigh_edges(labels, up, new_labels, records, keys, height, width, tiles, room, ratio_density, ratio_similarity,
+                MAPPED: tl.constexpr, C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, KIND: tl.constexpr,
+                BOXES: tl.constexpr, NARROW: tl.constexpr, BLOCK: tl.constexpr):
     """Offer every edge to its two regions: raise their keys to the best."""
     image = tl.program_id(1).to(tl.int64)
     start = image * height * width
     a, b, c, d, b_east, d_east, c_south, d_south = _square(
         labels + start, up + image * room, new_labels + start, height, width, tiles, MAPPED, BLOCK)
-    points += image * room * WIDTH
-    boxes += image * room * 4
+    records += image * room * STRIDE
     keys += image * room
     edge = (_differ(a, b) | _differ(a, c) | _differ(b, d) | _differ(c, d) | _differ(b, b_east) | _differ(d, d_east)
             | _differ(c, c_south) | _differ(d, d_south))
-    at_a = _about(points, boxes, a, edge & (a >= 0), C, WIDTH, BOXES, BLOCK)
-    at_b = _about(points, boxes, b, edge & (b >= 0), C, WIDTH, BOXES, BLOCK)
-    at_c = _about(points, boxes, c, edge & (c >= 0), C, WIDTH, BOXES, BLOCK)
-    at_d = _about(points, boxes, d, edge & (d >= 0), C, WIDTH, BOXES, BLOCK)
+    at_a = about(records, a, edge & (a >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
+    at_b = about(records, b, edge & (b >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
+    at_c = about(records, c, edge & (c >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
+    at_d = about(records, d, edge & (d >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
     ratios = (ratio_density, ratio_similarity)
-    to_a, to_b = _offers(a, b, at_a, at_b, ratios, C, KIND, BOXES)
-    more, to_c = _offers(a, c, at_a, at_c, ratios, C, KIND, BOXES)
+    to_a, to_b = _offers(a, b, at_a, at_b, ratios, C, KIND, BOXES, NARROW)
+    more, to_c = _offers(a, c, at_a, at_c, ratios, C, KIND, BOXES, NARROW)
     to_a = tl.maximum(to_a, more)
-    more, to_d = _offers(b, d, at_b, at_d, ratios, C, KIND, BOXES)
+    more, to_d = _offers(b, d, at_b, at_d, ratios, C, KIND, BOXES, NARROW)
     to_b = tl.maximum(to_b, more)
-    more, again = _offers(c, d, at_c, at_d, ratios, C, KIND, BOXES)
+    more, again = _offers(c, d, at_c, at_d, ratios, C, KIND, BOXES, NARROW)
     to_c, to_d = tl.maximum(to_c, more), tl.maximum(to_d, again)
-    to_b, to_b_east = _reach(points, boxes, b, b_east, at_b, to_b, ratios, C, WIDTH, KIND, BOXES, BLOCK)
-    to_d, to_d_east = _reach(points, boxes, d, d_east, at_d, to_d, ratios, C, WIDTH, KIND, BOXES, BLOCK)
-    to_c, to_c_south = _reach(points, boxes, c, c_south, at_c, to_c, ratios, C, WIDTH, KIND, BOXES, BLOCK)
-    to_d, to_d_south = _reach(points, boxes, d, d_south, at_d, to_d, ratios, C, WIDTH, KIND, BOXES, BLOCK)
+    to_b, to_b_east = _reach(records, b, b_east, at_b, to_b, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
+    to_d, to_d_east = _reach(records, d, d_east, at_d, to_d, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
+    to_c, to_c_south = _reach(records, c, c_south, at_c, to_c, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
+    to_d, to_d_south = _reach(records, d, d_south, at_d, to_d, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
     to_b, to_d = _gather(b, to_b, d, to_d)
     to_c, to_d = _gather(c, to_c, d, to_d)
     to_a, to_b = _gather(a, to_a, b, to_b)
@@ -103,38 +101,26 @@ def _differ(u, v):
 
 
 @triton.jit
-def _about(points, boxes, region, mask, C: tl.constexpr, WIDTH: tl.constexpr, BOXES: tl.constexpr,
-           BLOCK: tl.constexpr):
-    """Point and box of each region."""
-    point = fields.read(points, region, mask, BLOCK, WIDTH)
-    if BOXES:
-        return point, fields.read(boxes, region, mask, BLOCK, 4)
-    else:
-        return point, ()
-
-
-@triton.jit
-def _offers(u, v, at_u, at_v, ratios, C: tl.constexpr, KIND: tl.constexpr, BOXES: tl.constexpr):
+def _offers(u, v, at_u, at_v, ratios, C: tl.constexpr, KIND: tl.constexpr, BOXES: tl.constexpr, NARROW: tl.constexpr):
     """The keys that u and v get from the edge between them: w(u, v; λ) and the other end."""
     weight = products(at_u[0], at_v[0], C, KIND)
-    size_u, size_v = at_u[0][C].to(tl.int32, bitcast=True), at_v[0][C].to(tl.int32, bitcast=True)
     if KIND == EUCLIDEAN:
         weight = -tl.sqrt_rn(weight)
     if KIND == VARIANCE:
-        p, q = size_u.to(tl.float32), size_v.to(tl.float32)
+        p, q = at_u[1].to(tl.float32), at_v[1].to(tl.float32)
         weight = -(tl.div_rn(p * q, tl.maximum(p + q, 1.0)) * weight)  # at least 2 but where masked
     if BOXES:
-        weight = ratios[0] * density(size_u, size_v, at_u[1], at_v[1]) + ratios[1] * weight
+        weight = ratios[0] * density(at_u[1], at_v[1], at_u[2], at_v[2], NARROW) + ratios[1] * weight
     differ = _differ(u, v)
     return tl.where(differ, key(weight, v), NOBODY), tl.where(differ, key(weight, u), NOBODY)
 
 
 @triton.jit
-def _reach(points, boxes, u, v, at_u, to_u, ratios, C: tl.constexpr, WIDTH: tl.constexpr, KIND: tl.constexpr,
-           BOXES: tl.constexpr, BLOCK: tl.constexpr):
+def _reach(records, u, v, at_u, to_u, ratios, C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+           KIND: tl.constexpr, BOXES: tl.constexpr, NARROW: tl.constexpr, BLOCK: tl.constexpr):
     """The best key of u, also over the edge out of the square, and the key of that edge's other end."""
-    at_v = _about(points, boxes, v, _differ(u, v), C, WIDTH, BOXES, BLOCK)
-    more, to_v = _offers(u, v, at_u, at_v, ratios, C, KIND, BOXES)
+    at_v = about(records, v, _differ(u, v), C, WIDTH, STRIDE, BOXES, BLOCK)
+    more, to_v = _offers(u, v, at_u, at_v, ratios, C, KIND, BOXES, NARROW)
     return tl.maximum(to_u, more), to_v
 
 
@@ -161,35 +147,36 @@ def start_alone(parents, sizes, room, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def unite_edges(labels, up, new_labels, points, parents, height, width, tiles, room, near, MAPPED: tl.constexpr,
-                C: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+def unite_edges(labels, up, new_labels, records, parents, height, width, tiles, room, near, MAPPED: tl.constexpr,
+                C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr):
     """Final thresholding (App. B): join the regions of every edge shorter than the root of ``near``."""
     image = tl.program_id(1).to(tl.int64)
     start = image * height * width
     a, b, c, d, b_east, d_east, c_south, d_south = _square(
         labels + start, up + image * room, new_labels + start, height, width, tiles, MAPPED, BLOCK)
-    points += image * room * WIDTH
+    records += image * room * STRIDE
     parents += image * room
-    _unite(points, parents, a, b, near, C, WIDTH, BLOCK)
-    _unite(points, parents, a, c, near, C, WIDTH, BLOCK)
-    _unite(points, parents, b, d, near, C, WIDTH, BLOCK)
-    _unite(points, parents, c, d, near, C, WIDTH, BLOCK)
-    _unite(points, parents, b, b_east, near, C, WIDTH, BLOCK)
-    _unite(points, parents, d, d_east, near, C, WIDTH, BLOCK)
-    _unite(points, parents, c, c_south, near, C, WIDTH, BLOCK)
-    _unite(points, parents, d, d_south, near, C, WIDTH, BLOCK)
+    _unite(records, parents, a, b, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, a, c, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, b, d, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, c, d, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, b, b_east, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, d, d_east, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, c, c_south, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, d, d_south, near, C, WIDTH, STRIDE, BLOCK)
 
 
 @triton.jit
-def _unite(points, parents, u, v, near, C: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+def _unite(records, parents, u, v, near, C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+           BLOCK: tl.constexpr):
     """Hang the larger root on the smaller one.
 
     Parents only become smaller and every parent that ever was stays in the tree, so outdated ones do no harm. If
     another lane came first, the parent that it had put there is joined too.
     """
     differ = _differ(u, v)
-    p = fields.read(points, u, differ, BLOCK, WIDTH)
-    q = fields.read(points, v, differ, BLOCK, WIDTH)
+    p, _, _ = about(records, u, differ, C, WIDTH, STRIDE, False, BLOCK)
+    q, _, _ = about(records, v, differ, C, WIDTH, STRIDE, False, BLOCK)
     open = differ & (products(p, q, C, EUCLIDEAN) < near)
     while tl.max(open.to(tl.int32), 0) > 0:
         u = _top(parents, u, open)

@@ -5,16 +5,19 @@ import triton.language as tl
 
 
 @triton.jit
-def read(records, v, mask, N: tl.constexpr, WIDTH: tl.constexpr):
-    """The fields of records v, as WIDTH tensors of N numbers; 0 where masked. WIDTH is a power of two."""
-    place = records + v.to(tl.int64)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+def read(records, v, mask, N: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr):
+    """The first WIDTH fields of records v, as tensors of N numbers; 0 where masked.
+
+    WIDTH is a power of two, and records begin STRIDE numbers apart.
+    """
+    place = records + v.to(tl.int64)[:, None] * STRIDE + tl.arange(0, WIDTH)[None, :]
     return _split(tl.load(place, mask[:, None], 0), N, WIDTH)
 
 
 @triton.jit
-def write(records, v, fields, mask, N: tl.constexpr, WIDTH: tl.constexpr):
-    """Write WIDTH fields, each of N numbers, to records v."""
-    place = records + v.to(tl.int64)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+def write(records, v, fields, mask, N: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr):
+    """Write the first WIDTH fields, each of N numbers, of records v."""
+    place = records + v.to(tl.int64)[:, None] * STRIDE + tl.arange(0, WIDTH)[None, :]
     tl.store(place, _join(fields, N, WIDTH), mask[:, None])
 
 

@@ -18,17 +18,23 @@ from spit.kernels.rules import EUCLIDEAN, SCALE, Levels, Rules
 
 PACKABLE = 2**19
 """In images with fewer pixels, two sums fit one 64-bit word."""
-CHUNK = 2048
+CHUNK = 1024
 """Vertices whose roots one program numbers."""
 SQUARES = 128
 """Squares of four pixels whose edges one program weighs."""
-WARP_SQUARES = 64
+WARP_SQUARES = 32
 """Squares of four pixels that a single warp sums up or joins; it waits for its longest way to a root."""
+WARP_REGIONS = 128
+"""Regions that a single warp adds to those above."""
 LINK_ROWS = 32
+"""Rows of a strip whose pixels choose a neighbour."""
+BUSY = 8192
+"""Warps that keep a GPU busy. There are not many more to go through the regions, of which only the device knows how
+many there are."""
 
 
 class Graph:
-    """The present level: regions with their sums, sizes and boxes, and the pixels' labels one level below or here."""
+    """The present level: regions with their sums and records, and the pixels' labels one level below or here."""
 
     def __init__(self, features: Tensor, rules: Rules) -> None:
         self.features, self.rules = features, rules
@@ -41,12 +47,14 @@ class Graph:
         self.room = self.pixels // 2 + 1
         self.packed = self.pixels < PACKABLE
         self.words = self.channels // 2 + 1 if self.packed else self.channels + 1
-        self.record = int(triton.next_power_of_2(self.channels + 1))
         self.boxed = rules.compactness > 0
+        record = int(triton.next_power_of_2(self.channels + 1))
+        self.layout = {"WIDTH": record, "STRIDE": 2 * max(record, 4) if self.boxed else record}  # see links.py
+        self.narrow = self.pixels < 2**29 and self.height + self.width < 23000
         self.ratio = (float(rules.compactness), float(1 - rules.compactness))  # of density and similarity
         self.counts: list[Tensor] = []  # regions of each image, level by level
         self.parents: list[Tensor] = []  # the pixels' (B, P), then those of regions (B, room)
-        self.labels = self.sums = self.boxes = features  # of the present level; see contract
+        self.labels = self.sums = self.records = features  # of the present level; see contract
         self.mapped = False  # whether labels are those of the level below
 
     def link_pixels(self) -> Tensor:
@@ -60,24 +68,26 @@ class Graph:
 
     def link_regions(self, loop_clip: float | None) -> tuple[Tensor, Tensor]:
         """Ê^(t), t ≥ 1: each region's best neighbour, or itself if self-loops have a bound, and the weight."""
-        points, keys, squares = self._points(self.rules.kind)
-        self._visit(edges.weigh_edges, SQUARES, points, self.boxes, keys, ratio_density=self.ratio[0],
-                    ratio_similarity=self.ratio[1], KIND=self.rules.kind, BOXES=self.boxed)
+        keys, squares = self._points(self.rules.kind)
+        options = {"BOXES": self.boxed, "NARROW": self.narrow}
+        self._visit(edges.weigh_edges, SQUARES, keys, num_warps=SQUARES // 32, ratio_density=self.ratio[0],
+                    ratio_similarity=self.ratio[1], KIND=self.rules.kind, **options)
         chosen = self._new(self.batch, self.room)
         weights = self._new(self.batch, self.room, dtype=torch.float32)
-        links.choose[self._grid()](
-            keys, points, self.boxes, self.counts[-1], squares, chosen, weights, self.room, self.pixels, *self.ratio,
+        links.choose[self._grid(BLOCK)](
+            keys, self.records, self.counts[-1], squares, chosen, weights, self.room, self.pixels, *self.ratio,
             LOOPS=loop_clip is not None, LOOP_MEAN=self.rules.loop_mean, LOOP_CLIP=loop_clip or 0.0, C=self.channels,
-            WIDTH=self.record, BOXES=self.boxed, BLOCK=BLOCK, **EXACT)
+            STRIDE=self.layout["STRIDE"], BLOCK=BLOCK, **options, **EXACT)
         return chosen, weights
 
     def merge_below(self, threshold: float) -> Tensor:
         """Final thresholding (App. B): each region to the smallest it is joined with."""
-        points, _, _ = self._points(EUCLIDEAN)
+        self._points(EUCLIDEAN)
         chosen = self._new(self.batch, self.room)
-        edges.start_alone[self._grid()](chosen, self.counts[-1], self.room, BLOCK=BLOCK)
-        self._visit(edges.unite_edges, WARP_SQUARES, points, chosen, num_warps=1, near=threshold * threshold)
-        edges.shorten[self._grid()](chosen, self.counts[-1], self.room, BLOCK=BLOCK)
+        grid = (blocks(self.room), self.batch)
+        edges.start_alone[grid](chosen, self.counts[-1], self.room, BLOCK=BLOCK)
+        self._visit(edges.unite_edges, WARP_SQUARES, chosen, num_warps=1, near=threshold * threshold)
+        edges.shorten[grid](chosen, self.counts[-1], self.room, BLOCK=BLOCK)
         return chosen
 
     def contract(self, chosen: Tensor) -> None:
@@ -90,24 +100,25 @@ class Graph:
         totals = self._new(self.batch, dtype=torch.int64)
         numbers = self._new(self.batch, room)
         sums = self._new(self.batch * self.room * self.words, dtype=torch.int64)
-        boxes = self._new(self.batch * self.room if self.boxed else 1, 4)
+        records = self._new(self.batch * self.room * self.layout["STRIDE"])
+        options = {"WORDS": self.words, "STRIDE": self.layout["STRIDE"], "BOXES": self.boxed}
         grid = (chunks, self.batch)
         trees.count_roots[grid](chosen, sizes, counts, room, self.pixels, self.width, PIXELS=pixels, BLOCK=CHUNK)
-        trees.number_roots[grid](chosen, sizes, counts, numbers, totals, sums, boxes, room, self.room, self.pixels,
-                                 self.width, WORDS=self.words, BOXES=self.boxed, PIXELS=pixels, BLOCK=CHUNK)
+        trees.number_roots[grid](chosen, sizes, counts, numbers, totals, self.sums, self.records, sums, records, room,
+                                 self.room, self.pixels, self.width, PIXELS=pixels, BLOCK=CHUNK, **options)
         parents = self._new(self.batch, room)
         if pixels:
             tiles, grid = self._tiles(WARP_SQUARES)
             trees.sum_pixels[grid](
-                self.features, chosen, numbers, parents, sums, boxes, self.height, self.width, tiles, self.room,
-                C=self.channels, WORDS=self.words, PACKED=self.packed, SCALE=SCALE, BOXES=self.boxed,
-                BLOCK=WARP_SQUARES, num_warps=1)
+                self.features, chosen, numbers, parents, sums, records, self.height, self.width, tiles, self.room,
+                C=self.channels, PACKED=self.packed, SCALE=SCALE, BLOCK=WARP_SQUARES, num_warps=1, **options)
             self.labels = parents
         else:
-            trees.sum_regions[self._grid()](chosen, sizes, numbers, self.sums, self.boxes, parents, sums, boxes,
-                                            self.room, WORDS=self.words, BOXES=self.boxed, BLOCK=BLOCK)
+            trees.sum_regions[self._grid(WARP_REGIONS, 1)](
+                chosen, sizes, numbers, self.sums, self.records, parents, sums, records, self.room,
+                BLOCK=WARP_REGIONS, num_warps=1, **options)
             self.mapped = True
-        self.sums, self.boxes = sums, boxes
+        self.sums, self.records = sums, records
         self.parents.append(parents)
         self.counts.append(totals)
 
@@ -127,22 +138,21 @@ class Graph:
         """Which places of ``(B, room)`` hold regions."""
         return torch.arange(self.room, device=counts.device) < counts[:, None]
 
-    def _points(self, kind: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Points of regions, keys without edges, and Σ|π|² of each image."""
-        points = self._new(self.batch * self.room * self.record, dtype=torch.float32)
+    def _points(self, kind: int) -> tuple[Tensor, Tensor]:
+        """Write the points of regions; keys without edges, and Σ|π|² of each image."""
         keys = self._new(self.batch * self.room, dtype=torch.int64)
-        squares = torch.zeros(self.batch, dtype=torch.int64, device=points.device)
-        links.region_points[self._grid()](
-            self.sums, self.counts[-1], points, keys, squares, self.room, C=self.channels, WORDS=self.words,
-            WIDTH=self.record, PACKED=self.packed, SCALE=SCALE, KIND=kind, BLOCK=BLOCK, **EXACT)
-        return points, keys, squares
+        squares = torch.zeros(self.batch, dtype=torch.int64, device=keys.device)
+        links.region_points[self._grid(BLOCK)](
+            self.sums, self.counts[-1], self.records, keys, squares, self.room, C=self.channels, WORDS=self.words,
+            PACKED=self.packed, SCALE=SCALE, KIND=kind, BLOCK=BLOCK, **self.layout, **EXACT)
+        return keys, squares
 
     def _visit(self, kernel: Any, squares: int, *given: Tensor, **options: float) -> None:
         """Run a kernel on all squares of pixels; if labels are those of the level below, they come up."""
         up, labels = (self.parents[-1], torch.empty_like(self.labels)) if self.mapped else (self.labels, self.labels)
         tiles, grid = self._tiles(squares)
-        kernel[grid](self.labels, up, labels, *given, self.height, self.width, tiles, self.room, MAPPED=self.mapped,
-                     C=self.channels, WIDTH=self.record, BLOCK=squares, **options, **EXACT)
+        kernel[grid](self.labels, up, labels, self.records, *given, self.height, self.width, tiles, self.room,
+                     MAPPED=self.mapped, C=self.channels, BLOCK=squares, **self.layout, **options, **EXACT)
         self.labels, self.mapped = labels, False
 
     def _tiles(self, squares: int) -> tuple[int, tuple[int, int]]:
@@ -156,9 +166,9 @@ class Graph:
                                                          BLOCK=BLOCK)
         return labels
 
-    def _grid(self) -> tuple[int, int]:
-        """Programs for all regions that there could be."""
-        return blocks(self.room), self.batch
+    def _grid(self, block: int, warps: int = 4) -> tuple[int, int]:
+        """Programs for all regions that there could be, each for many of them in large batches."""
+        return min(blocks(self.room, block), blocks(BUSY, warps * self.batch)), self.batch
 
     def _new(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
         return torch.empty(shape, dtype=dtype, device=self.features.device)

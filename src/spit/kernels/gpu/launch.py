@@ -6,10 +6,6 @@ import triton
 
 BLOCK = 512
 
-FUSED = True
-"""Whether τ takes the kernels of ``graph.py`` and one launch for all diffusion steps. False takes those of
-``contraction.py`` and a launch a step, until both have been compared on a GPU (``benchmarks/tau.py``)."""
-
 EXACT: dict[str, Any] = {"enable_fp_fusion": False}
 """No fused multiply-add, so that float32 results equal the reference bit for bit."""
 
@@ -17,5 +13,3 @@ EXACT: dict[str, Any] = {"enable_fp_fusion": False}
 def blocks(length: int, block: int = BLOCK) -> int:
     """How many programs cover ``length`` elements."""
     return int(triton.cdiv(length, block))
-
-

@@ -1,6 +1,7 @@
 """Which neighbour a pixel or a region chooses, in Triton (§2.2); ``edges.py`` weighs the edges between regions.
 
-A region's point is a record: what is compared, then the bits of its size, then zeros up to a power of two.
+Of a region there is a record of 32-bit numbers: the bits of what is compared, its size, zeros up to a power of two;
+with compactness, in the second half, its box (−y₀, −x₀, y₁, x₁) with inclusive ends, so that bounds only rise.
 """
 
 import triton
@@ -8,7 +9,6 @@ import triton.language as tl
 
 from spit.kernels import rules
 from spit.kernels.gpu import fields
-from spit.kernels.gpu.contraction import loop_weights
 from spit.kernels.gpu.strips import east, strip_at, west
 
 COSINE = tl.constexpr(rules.COSINE)
@@ -96,36 +96,55 @@ def products(p, q, C: tl.constexpr, KIND: tl.constexpr):
 
 
 @triton.jit
-def region_points(sums, sizes, points, keys, squares, room, C: tl.constexpr, WORDS: tl.constexpr, WIDTH: tl.constexpr,
-                  PACKED: tl.constexpr, SCALE: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr):
+def region_points(sums, sizes, records, keys, squares, room, C: tl.constexpr, WORDS: tl.constexpr, WIDTH: tl.constexpr,
+                  STRIDE: tl.constexpr, PACKED: tl.constexpr, SCALE: tl.constexpr, KIND: tl.constexpr,
+                  BLOCK: tl.constexpr):
     """The points of regions; their best keys before any edge; the sum of squared sizes in each image."""
     image = tl.program_id(1).to(tl.int64)
-    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = v < tl.load(sizes + image).to(tl.int32)
-    word = sums + (image * room + v) * WORDS
-    size = tl.where(inside, _sum_of(word, inside, C, PACKED), 1)
-    shift = size * SCALE if PACKED else size * 0
-    values = tl.tuple([])
+    count = tl.load(sizes + image).to(tl.int32)
+    total = tl.zeros((BLOCK,), tl.int64)
+    for start in range(tl.program_id(0) * BLOCK, count, tl.num_programs(0) * BLOCK):
+        v = start + tl.arange(0, BLOCK)
+        inside = v < count
+        word = sums + (image * room + v) * WORDS
+        size = tl.where(inside, _sum_of(word, inside, C, PACKED), 1)
+        shift = size * SCALE if PACKED else size * 0
+        values = tl.tuple([])
+        for c in tl.static_range(C):
+            values += ((_sum_of(word, inside, c, PACKED) - shift).to(tl.float32),)
+        length = (size * SCALE).to(tl.float32)
+        if KIND == COSINE:
+            square = values[0] * values[0]
+            for c in tl.static_range(1, C):
+                square = square + values[c] * values[c]
+            length = tl.sqrt_rn(square)
+            length = tl.where(length == 0, 1.0, length)
+        record = tl.tuple([])
+        for c in tl.static_range(C):
+            record += (tl.div_rn(values[c], length).to(tl.int32, bitcast=True),)
+        record += (size.to(tl.int32),)
+        for _ in tl.static_range(WIDTH - C - 1):
+            record += (tl.zeros((BLOCK,), tl.int32),)
+        fields.write(records, image * room + v, record, inside, BLOCK, WIDTH, STRIDE)
+        tl.store(keys + image * room + v, tl.full((BLOCK,), NOBODY, tl.int64), inside)
+        total += tl.where(inside, size * size, 0)
+    added = tl.sum(total, 0)
+    if added > 0:
+        tl.atomic_add(squares + image, added, sem="relaxed")
+
+
+@triton.jit
+def about(records, region, mask, C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, BOXES: tl.constexpr,
+          BLOCK: tl.constexpr):
+    """Point, size and box of each region."""
+    record = fields.read(records, region, mask, BLOCK, WIDTH, STRIDE)
+    point = tl.tuple([])
     for c in tl.static_range(C):
-        values += ((_sum_of(word, inside, c, PACKED) - shift).to(tl.float32),)
-    length = (size * SCALE).to(tl.float32)
-    if KIND == COSINE:
-        square = values[0] * values[0]
-        for c in tl.static_range(1, C):
-            square = square + values[c] * values[c]
-        length = tl.sqrt_rn(square)
-        length = tl.where(length == 0, 1.0, length)
-    record = tl.tuple([])
-    for c in tl.static_range(C):
-        record += (tl.div_rn(values[c], length),)
-    record += (size.to(tl.int32).to(tl.float32, bitcast=True),)
-    for _ in tl.static_range(WIDTH - C - 1):
-        record += (tl.zeros((BLOCK,), tl.float32),)
-    fields.write(points + image * room * WIDTH, v, record, inside, BLOCK, WIDTH)
-    tl.store(keys + image * room + v, tl.full((BLOCK,), NOBODY, tl.int64), inside)
-    total = tl.sum(tl.where(inside, size * size, 0), 0)
-    if total > 0:
-        tl.atomic_add(squares + image, total, sem="relaxed")
+        point += (record[c].to(tl.float32, bitcast=True),)
+    if BOXES:
+        return point, record[C], fields.read(records + STRIDE // 2, region, mask, BLOCK, 4, STRIDE)
+    else:
+        return point, record[C], ()
 
 
 @triton.jit
@@ -138,12 +157,16 @@ def _sum_of(word, mask, k: tl.constexpr, PACKED: tl.constexpr):
 
 
 @triton.jit
-def density(size_u, size_v, u, v):
-    """δ_∞ of the union of two boxes; a region with itself comes with the other's size 0."""
-    height = tl.maximum(u[2], v[2]) - tl.minimum(u[0], v[0]) + 1
-    width = tl.maximum(u[3], v[3]) - tl.minimum(u[1], v[1]) + 1
-    perimeter = (2 * (height + width)).to(tl.int64)
-    size = size_u.to(tl.int64) + size_v
+def density(size_u, size_v, u, v, NARROW: tl.constexpr):
+    """δ_∞ of the union of two boxes; a region with itself comes with the other's size 0.
+
+    NARROW: no number leaves 32 bits, since four times an image's pixels and (2 · (H + W))² do not.
+    """
+    height = tl.maximum(u[2], v[2]) + tl.maximum(u[0], v[0]) + 1
+    width = tl.maximum(u[3], v[3]) + tl.maximum(u[1], v[1]) + 1
+    perimeter, size = 2 * (height + width), size_u + size_v
+    if not NARROW:
+        perimeter, size = perimeter.to(tl.int64), size.to(tl.int64)
     return tl.div_rn((4 * size).to(tl.float32), (perimeter * perimeter).to(tl.float32))
 
 
@@ -156,24 +179,36 @@ def key(weight, neighbor):
 
 
 @triton.jit
-def choose(keys, points, boxes, sizes, squares, chosen, weights, room, pixels, ratio_density, ratio_similarity,
+def _loop_weights(sizes, squares, count, pixels, LOOP_MEAN: tl.constexpr, CLIP: tl.constexpr):
+    """w(u, u): (size − mean) / std of the sizes in an image, clipped."""
+    mean = pixels / count.to(tl.float64)
+    variance = squares.to(tl.float64) / count.to(tl.float64) - mean * mean
+    deviation = tl.sqrt(tl.where(variance > 0, variance, 1.0))
+    weights = (sizes.to(tl.float64) - LOOP_MEAN * mean) / deviation
+    weights = tl.minimum(tl.maximum(weights, -CLIP), CLIP)
+    return tl.where(variance > 0, weights, 0.0).to(tl.float32)
+
+
+@triton.jit
+def choose(keys, records, sizes, squares, chosen, weights, room, pixels, ratio_density, ratio_similarity,
            LOOPS: tl.constexpr, LOOP_MEAN: tl.constexpr, LOOP_CLIP: tl.constexpr, C: tl.constexpr,
-           WIDTH: tl.constexpr, BOXES: tl.constexpr, BLOCK: tl.constexpr):
+           STRIDE: tl.constexpr, BOXES: tl.constexpr, NARROW: tl.constexpr, BLOCK: tl.constexpr):
     """Each region's best neighbour or itself, and the weight."""
     image = tl.program_id(1).to(tl.int64)
     count = tl.load(sizes + image)
-    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = v < count.to(tl.int32)
-    best = tl.load(keys + image * room + v, inside, 0)
-    if LOOPS:
-        size = tl.load(points + (image * room + v) * WIDTH + C, inside, 0.0).to(tl.int32, bitcast=True)
-        weight = loop_weights(size, tl.load(squares + image), count, pixels, LOOP_MEAN, LOOP_CLIP)
-        if BOXES:
-            box = fields.read(boxes + image * room * 4, v, inside, BLOCK, 4)
-            weight = ratio_density * density(size, 0, box, box) + ratio_similarity * weight
-        best = tl.maximum(best, key(weight, v))
-    order = (best >> 32).to(tl.int32)
-    to = (0x7FFFFFFF - (best & 0xFFFFFFFF)).to(tl.int32)
-    tl.store(chosen + image * room + v, tl.where(best == NOBODY, v, to), inside)
-    bits = tl.where(order >= 0, order, order ^ 0x7FFFFFFF)
-    tl.store(weights + image * room + v, bits.to(tl.float32, bitcast=True), inside)
+    for start in range(tl.program_id(0) * BLOCK, count.to(tl.int32), tl.num_programs(0) * BLOCK):
+        v = start + tl.arange(0, BLOCK)
+        inside = v < count.to(tl.int32)
+        best = tl.load(keys + image * room + v, inside, 0)
+        if LOOPS:
+            size = tl.load(records + (image * room + v) * STRIDE + C, inside, 0)
+            weight = _loop_weights(size, tl.load(squares + image), count, pixels, LOOP_MEAN, LOOP_CLIP)
+            if BOXES:
+                box = fields.read(records + STRIDE // 2, image * room + v, inside, BLOCK, 4, STRIDE)
+                weight = ratio_density * density(size, 0, box, box, NARROW) + ratio_similarity * weight
+            best = tl.maximum(best, key(weight, v))
+        order = (best >> 32).to(tl.int32)
+        to = (0x7FFFFFFF - (best & 0xFFFFFFFF)).to(tl.int32)
+        tl.store(chosen + image * room + v, tl.where(best == NOBODY, v, to), inside)
+        bits = tl.where(order >= 0, order, order ^ 0x7FFFFFFF)
+        tl.store(weights + image * room + v, bits.to(tl.float32, bitcast=True), inside)

@@ -5,16 +5,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu import launch
 from spit.kernels.gpu.launch import BLOCK, blocks
 from spit.kernels.gpu.strips import LANES, cut, east, strip_at, west
 from spit.kernels.rules import SCALE
 
 TOGETHER = 4
 """Diffusion steps of one launch: as many as τ takes. The halo of a strip grows with them."""
-FLUX = torch.int16
-"""What the table of the flux is read as: the look-ups take the time, and a narrow table needs fewer lines of the
-cache."""
+ROWS = 128
+"""Rows of a strip in large batches."""
 
 
 def look_up(images: Tensor, table: Tensor) -> Tensor:
@@ -30,32 +28,18 @@ def look_up(images: Tensor, table: Tensor) -> Tensor:
 def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
     """See :func:`spit.kernels.reference.diffuse`.
 
-    The flux must be odd in Δ, 0 where |Δ| is a quarter of the range or more, and within 16 bits, like that of App. B.
+    The flux must be odd in Δ and 0 where |Δ| is a quarter of the range or more, like that of App. B.
     """
-    if not launch.FUSED:
-        return _diffuse_in_steps(features, flux, steps)
     batch, channels, height, width = features.shape
     source = features.contiguous()
-    flux = flux.to(FLUX)
     for done in range(0, steps, TOGETHER):
         target = torch.empty_like(source)
         some = min(TOGETHER, steps - done)
-        strips = cut(width, some, features.numel())
+        strips = cut(width, some, features.numel(), ROWS)
         _diffuse[strips.grid(height, batch * channels)](
             source, flux, target, height, width, strips.abreast, STEPS=some, SCALE=SCALE, COLUMNS=strips.columns,
             ROWS=strips.rows, LANES=LANES, num_warps=1)
         source = target
-    return source
-
-
-def _diffuse_in_steps(features: Tensor, flux: Tensor, steps: int) -> Tensor:
-    batch, channels, height, width = features.shape
-    source, target = features.contiguous(), torch.empty_like(features, memory_format=torch.contiguous_format)
-    spare = torch.empty_like(target) if steps > 1 else target
-    grid = (blocks(height * width), batch * channels)
-    for _ in range(steps):
-        _diffuse_once[grid](source, flux, target, height, width, SCALE, BLOCK)
-        source, target, spare = target, spare, target
     return source
 
 
@@ -108,29 +92,3 @@ def _flow_over(flux, difference, exists, SCALE: tl.constexpr):
     """The flow over an edge of the grid; it rounds to 0 beyond a quarter of the range."""
     near = exists & (difference > -SCALE // 2) & (difference < SCALE // 2)
     return tl.load(flux + difference + 2 * SCALE, near, 0).to(tl.int32)
-
-
-@triton.jit
-def _diffuse_once(source, flux, out, height, width, SCALE: tl.constexpr, BLOCK: tl.constexpr):
-    start = tl.program_id(1).to(tl.int64) * height * width
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    y = i // width
-    x = i % width
-    inside = i < height * width
-    here = tl.load(source + start + i, inside, 0).to(tl.int32)
-    total = here
-    total += _flow(source + start, flux, here, i - width, inside & (y > 0), SCALE)
-    total += _flow(source + start, flux, here, i - 1, inside & (x > 0), SCALE)
-    total += _flow(source + start, flux, here, i + 1, inside & (x + 1 < width), SCALE)
-    total += _flow(source + start, flux, here, i + width, inside & (y + 1 < height), SCALE)
-    total = tl.minimum(tl.maximum(total, -SCALE), SCALE)
-    tl.store(out + start + i, total.to(tl.int16), inside)
-
-
-@triton.jit
-def _flow(plane, flux, here, there, exists, SCALE: tl.constexpr):
-    """The flow over the edge to a neighbour; the table is odd, so both ends read the same number."""
-    difference = tl.load(plane + there, exists, 0).to(tl.int32) - here
-    # Beyond a quarter of the range the flux rounds to 0: those lanes need not read it.
-    near = exists & (difference > -SCALE // 2) & (difference < SCALE // 2) & (difference != 0)
-    return tl.load(flux + difference + 2 * SCALE, near, 0)

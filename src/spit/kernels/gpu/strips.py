@@ -11,7 +11,9 @@ import triton.language as tl
 
 LANES = 32
 LARGE = 2**22
-"""From this many numbers on there are enough strips to fill a GPU with the widest and tallest ones."""
+"""From this many numbers on there are enough strips to fill a GPU with wide ones."""
+BUSY = 1536
+"""Strips that keep a GPU busy: with fewer of them, they are cut shorter."""
 
 
 class Strips(NamedTuple):
@@ -26,18 +28,18 @@ class Strips(NamedTuple):
         return self.abreast * int(triton.cdiv(height, self.rows)), planes
 
 
-def cut(width: int, halo: int, numbers: int, rows: int = 64) -> Strips:
+def cut(width: int, halo: int, numbers: int, rows: int) -> Strips:
     """The strips of an image, as wide as they are well filled; small batches get short and narrow ones.
 
     Args:
-        halo: pixels on each side of a strip that its neighbours answer for.
+        halo: pixels on each side of a strip that its neighbours answer for; it walks as many rows above and below.
         numbers: pixels and channels of the batch.
         rows: rows of a strip in large batches.
     """
-    large = numbers >= LARGE
-    counts = {columns: _count(width, halo, columns) for columns in ((8, 4, 2) if large else (2, 1))}
+    counts = {columns: _count(width, halo, columns) for columns in ((8, 4, 2) if numbers >= LARGE else (2, 1))}
     columns = min(counts, key=lambda columns: columns * counts[columns])
-    return Strips(columns, counts[columns], rows if large else 16)
+    fair = numbers // (LANES * columns * BUSY)
+    return Strips(columns, counts[columns], min(rows, max(2 ** fair.bit_length() // 2, 2 * halo, 4)))
 
 
 def _count(width: int, halo: int, columns: int) -> int:

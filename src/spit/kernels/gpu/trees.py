@@ -7,6 +7,7 @@ vertices, those of pixels directions (:data:`HERE`): one byte instead of four.
 import triton
 import triton.language as tl
 
+from spit.kernels.gpu import fields
 from spit.kernels.gpu.squares import square_at
 
 HERE = 5
@@ -49,9 +50,10 @@ def _size(sizes, image, pixels, PIXELS: tl.constexpr):
 
 @triton.jit
 def _is_root(choices, v, inside, width, PIXELS: tl.constexpr):
+    """Whether each vertex is a root, and the one that it chose."""
     there = _chosen(choices, v, inside, width, PIXELS)
     back = _chosen(choices, there, inside, width, PIXELS)
-    return inside & ((there == v) | ((back == v) & (v < there)))
+    return inside & ((there == v) | ((back == v) & (v < there))), there
 
 
 @triton.jit
@@ -60,14 +62,19 @@ def count_roots(choices, sizes, counts, room, pixels, width, PIXELS: tl.constexp
     image = tl.program_id(1).to(tl.int64)
     v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = v < _size(sizes, image, pixels, PIXELS)
-    roots = _is_root(choices + image * room, v, inside, width, PIXELS)
+    roots, _ = _is_root(choices + image * room, v, inside, width, PIXELS)
     tl.store(counts + image * tl.num_programs(0) + tl.program_id(0), tl.sum(roots.to(tl.int32), 0))
 
 
 @triton.jit
-def number_roots(choices, sizes, counts, numbers, totals, sums, boxes, room, new_room, pixels, width,
-                 WORDS: tl.constexpr, BOXES: tl.constexpr, PIXELS: tl.constexpr, BLOCK: tl.constexpr):
-    """Number the trees of each image in the order of their roots, and empty their sums and boxes."""
+def number_roots(choices, sizes, counts, numbers, totals, sums, records, new_sums, new_records, room, new_room, pixels,
+                 width, WORDS: tl.constexpr, STRIDE: tl.constexpr, BOXES: tl.constexpr, PIXELS: tl.constexpr,
+                 BLOCK: tl.constexpr):
+    """Number the trees of each image in the order of their roots.
+
+    Of regions, a tree begins with the sums and the box of its root; of pixels, with no sums and the box of the root
+    and the pixel that it chose.
+    """
     image = tl.program_id(1).to(tl.int64)
     counts += image * tl.num_programs(0)
     before = 0
@@ -78,22 +85,29 @@ def number_roots(choices, sizes, counts, numbers, totals, sums, boxes, room, new
         tl.store(totals + image, (before + tl.load(counts + tl.program_id(0))).to(tl.int64))
     v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = v < _size(sizes, image, pixels, PIXELS)
-    roots = _is_root(choices + image * room, v, inside, width, PIXELS)
+    roots, there = _is_root(choices + image * room, v, inside, width, PIXELS)
     number = before + tl.cumsum(roots.to(tl.int32), 0) - 1
     tl.store(numbers + image * room + v, number, roots)
-    region = image * new_room + number
+    below, above = image * room + v, image * new_room + number
     for w in tl.static_range(WORDS):
-        tl.store(sums + region * WORDS + w, tl.zeros((BLOCK,), tl.int64), roots)
+        start = tl.zeros((BLOCK,), tl.int64) if PIXELS else tl.load(sums + below * WORDS + w, roots, 0)
+        tl.store(new_sums + above * WORDS + w, start, roots)
     if BOXES:
-        for side in tl.static_range(4):
-            tl.store(boxes + region * 4 + side, tl.full((BLOCK,), 2**30 if side < 2 else -1, tl.int32), roots)
+        if PIXELS:
+            y, x = v // width, v % width
+            south = there - v == width
+            east = (there != v) & (there - v != width)
+            box = (-y, -x, y + south.to(tl.int32), x + east.to(tl.int32))
+        else:
+            box = fields.read(records + STRIDE // 2, below, roots, BLOCK, 4, STRIDE)
+        fields.write(new_records + STRIDE // 2, above, box, roots, BLOCK, 4, STRIDE)
 
 
 @triton.jit
-def sum_pixels(features, choices, numbers, labels, sums, boxes, height, width, tiles, room, C: tl.constexpr,
-               WORDS: tl.constexpr, PACKED: tl.constexpr, SCALE: tl.constexpr, BOXES: tl.constexpr,
-               BLOCK: tl.constexpr):
-    """The region of every pixel, and the sums of regions.
+def sum_pixels(features, choices, numbers, labels, sums, records, height, width, tiles, room, C: tl.constexpr,
+               WORDS: tl.constexpr, STRIDE: tl.constexpr, PACKED: tl.constexpr, SCALE: tl.constexpr,
+               BOXES: tl.constexpr, BLOCK: tl.constexpr):
+    """The region of every pixel, and the sums and boxes of regions.
 
     A lane has a square of four pixels and adds those of one region up before the atomics: 2.2 of 4 are left.
     """
@@ -108,6 +122,8 @@ def sum_pixels(features, choices, numbers, labels, sums, boxes, height, width, t
     region = tl.load(numbers + image * pixels + root, inside, 0)
     tl.store(labels + image * pixels + v, region, inside)
     a, b, c, d = _corners(tl.where(inside, region, -1), BLOCK)
+    is_b, is_c = (b >= 0) & (b != a), (c >= 0) & (c != a) & (c != b)
+    is_d = (d >= 0) & (d != a) & (d != b) & (d != c)
     sums += image * room * WORDS
     for w in tl.static_range(WORDS):
         if PACKED:
@@ -120,12 +136,19 @@ def sum_pixels(features, choices, numbers, labels, sums, boxes, height, width, t
         to_b = of_b + tl.where(c == b, of_c, 0) + tl.where(d == b, of_d, 0)
         to_c = of_c + tl.where(d == c, of_d, 0)
         _add(sums, a, w, to_a, a >= 0, WORDS, PACKED)
-        _add(sums, b, w, to_b, (b >= 0) & (b != a), WORDS, PACKED)
-        _add(sums, c, w, to_c, (c >= 0) & (c != a) & (c != b), WORDS, PACKED)
-        _add(sums, d, w, of_d, (d >= 0) & (d != a) & (d != b) & (d != c), WORDS, PACKED)
+        _add(sums, b, w, to_b, is_b, WORDS, PACKED)
+        _add(sums, c, w, to_c, is_c, WORDS, PACKED)
+        _add(sums, d, w, of_d, is_d, WORDS, PACKED)
     if BOXES:
-        box = boxes + (image * room + region) * 4
-        _widen(box, y, x, y, x, inside)
+        boxes = records + image * room * STRIDE + STRIDE // 2
+        y, _, _, _ = _corners(y, BLOCK)
+        x, _, _, _ = _corners(x, BLOCK)
+        _widen(boxes, a, (-y, -x, y + ((c == a) | (d == a)).to(tl.int32), x + ((b == a) | (d == a)).to(tl.int32)),
+               a >= 0, BLOCK, STRIDE)
+        _widen(boxes, b, (-y, -x - (c != b).to(tl.int32), y + ((c == b) | (d == b)).to(tl.int32), x + 1), is_b, BLOCK,
+               STRIDE)
+        _widen(boxes, c, (-y - 1, -x, y + 1, x + (d == c).to(tl.int32)), is_c, BLOCK, STRIDE)
+        _widen(boxes, d, (-y - 1, -x - 1, y + 1, x + 1), is_d, BLOCK, STRIDE)
 
 
 @triton.jit
@@ -156,27 +179,32 @@ def _add(sums, region, w: tl.constexpr, value, mask, WORDS: tl.constexpr, PACKED
 
 
 @triton.jit
-def _widen(box, top, left, bottom, right, mask):
-    tl.atomic_min(box, top, mask, sem="relaxed")
-    tl.atomic_min(box + 1, left, mask, sem="relaxed")
-    tl.atomic_max(box + 2, bottom, mask, sem="relaxed")
-    tl.atomic_max(box + 3, right, mask, sem="relaxed")
+def _widen(boxes, region, box, mask, N: tl.constexpr, STRIDE: tl.constexpr):
+    """Raise the four bounds of boxes. They only rise, so no atomic is needed if even an outdated one holds."""
+    old = fields.read(boxes, region, mask, N, 4, STRIDE)
+    for side in tl.static_range(4):
+        tl.atomic_max(boxes + region.to(tl.int64) * STRIDE + side, box[side], mask & (old[side] < box[side]),
+                      sem="relaxed")
 
 
 @triton.jit
-def sum_regions(chosen, sizes, numbers, sums, boxes, parents, new_sums, new_boxes, room, WORDS: tl.constexpr,
-                BOXES: tl.constexpr, BLOCK: tl.constexpr):
-    """The region above of every region, and the sums of those."""
+def sum_regions(chosen, sizes, numbers, sums, records, parents, new_sums, new_records, room, WORDS: tl.constexpr,
+                STRIDE: tl.constexpr, BOXES: tl.constexpr, BLOCK: tl.constexpr):
+    """The region above of every region, and the sums and boxes of those, which begin with their roots'."""
     image = tl.program_id(1).to(tl.int64)
-    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = v < tl.load(sizes + image).to(tl.int32)
-    root = _roots(chosen + image * room, v, inside, 0, False)
-    region = tl.load(numbers + image * room + root, inside, 0)
-    tl.store(parents + image * room + v, region, inside)
-    below, above = image * room + v, image * room + region
-    for w in tl.static_range(WORDS):
-        tl.atomic_add(new_sums + above * WORDS + w, tl.load(sums + below * WORDS + w, inside, 0), inside,
-                      sem="relaxed")
-    if BOXES:
-        _widen(new_boxes + above * 4, tl.load(boxes + below * 4, inside, 0), tl.load(boxes + below * 4 + 1, inside, 0),
-               tl.load(boxes + below * 4 + 2, inside, 0), tl.load(boxes + below * 4 + 3, inside, 0), inside)
+    count = tl.load(sizes + image).to(tl.int32)
+    first = image * room
+    for start in range(tl.program_id(0) * BLOCK, count, tl.num_programs(0) * BLOCK):
+        v = start + tl.arange(0, BLOCK)
+        inside = v < count
+        root = _roots(chosen + first, v, inside, 0, False)
+        region = tl.load(numbers + first + root, inside, 0)
+        tl.store(parents + first + v, region, inside)
+        joins = inside & (root != v)
+        below, above = first + v, first + region
+        for w in tl.static_range(WORDS):
+            tl.atomic_add(new_sums + above * WORDS + w, tl.load(sums + below * WORDS + w, joins, 0), joins,
+                          sem="relaxed")
+        if BOXES:
+            box = fields.read(records + STRIDE // 2, below, joins, BLOCK, 4, STRIDE)
+            _widen(new_records + STRIDE // 2, above, box, joins, BLOCK, STRIDE)
