@@ -1,4 +1,6 @@
+from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -6,8 +8,13 @@ from PIL import Image
 
 from spit import kernels
 from spit.bench import check_labels
+from spit.bench.check import CHECKED
 from spit.bench.photos import photo_batch, sample_photos
 from spit.kernels import reference
+from spit.options import declared
+from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
+
+Choice = tuple[str, Any]  # an option and a word, or for other options whether it has its default
 
 
 @pytest.fixture
@@ -19,12 +26,51 @@ def paths(tmp_path: Path) -> list[Path]:
     return sorted(tmp_path.iterdir())
 
 
+def choices(kind: type[Tokenizer]) -> dict[str, set[Choice]]:
+    """What each option can be, by the declarations of the options."""
+    return {item.name: {(item.name, word) for word in spec.choices or (True, False)}
+            for item, _, spec in declared(kind)}
+
+
+def chosen(tokenizer: Tokenizer) -> set[Choice]:
+    values = tokenizer.config()
+    return {(item.name, values[item.name] if spec.choices else values[item.name] == item.default)
+            for item, _, spec in declared(type(tokenizer))}
+
+
+def missing(kind: type[Tokenizer], checked: tuple[Tokenizer, ...]) -> set[tuple[Choice, ...]]:
+    """The choices, and the pairs of choices, that no tokenizer among the checked ones has."""
+    own = [chosen(tokenizer) for tokenizer in checked if type(tokenizer) is kind]
+    every = choices(kind)
+    wanted = [(one,) for found in every.values() for one in found]
+    wanted += [pair for first, second in combinations(every.values(), 2) for pair in product(first, second)]
+    return {each for each in wanted if not any(found.issuperset(each) for found in own)}
+
+
+@pytest.mark.parametrize("kind", [SuperpixelTokenizer, VoronoiTokenizer])
+def test_every_choice_and_every_pair_of_choices_is_checked(kind: type[Tokenizer]) -> None:
+    left = missing(kind, CHECKED)
+    # The published preset fixes four options: what it excludes cannot be checked.
+    fixed = chosen(SuperpixelTokenizer(preset="published"))
+    impossible = {each for each in left if ("preset", "published") in each and not fixed.issuperset(each)
+                  and {name for name, _ in each} <= {"preset", "features", "similarity", "self_loop", "max_tokens"}}
+    assert left - impossible == set()
+
+
+def test_a_new_choice_would_be_missed() -> None:
+    assert (("self_loop", "none"),) in missing(SuperpixelTokenizer, CHECKED[:3])
+    assert (("seed", False),) in missing(VoronoiTokenizer, (VoronoiTokenizer(),))
+    apart = VoronoiTokenizer(9), VoronoiTokenizer(seed=1)
+    assert (("cells", False), ("seed", False)) in missing(VoronoiTokenizer, apart)
+
+
 def test_all_images_are_compared_in_all_batches(paths: list[Path]) -> None:
     checks = list(check_labels(paths, torch.device("cpu")))
-    assert [check.batch for check in checks] == [1, 7, 64] * 4
-    assert {check.tokenizer for check in checks} == {
-        "superpixel", "superpixel, compactness=0.1, max_tokens=196", "voronoi",
-        "superpixel, levels=3, max_tokens=600, refine=3, features=saturated, similarity=variance, self_loop=none"}
+    assert [check.batch for check in checks] == [1, 7, 64] * len(CHECKED)
+    names = {check.tokenizer for check in checks}
+    assert len(names) == len(CHECKED)
+    assert {"superpixel", "superpixel, levels=5, max_tokens=100, features=published, self_loop=paper", "voronoi",
+            "voronoi, cells=100, seed=1"} <= names
     assert all(check.same == check.images == 3 for check in checks)
 
 
@@ -37,5 +83,5 @@ def test_a_difference_is_counted(paths: list[Path], monkeypatch: pytest.MonkeyPa
         return labels
 
     monkeypatch.setattr(kernels.reference, "nearest_sites", wrong)
-    voronoi = [check for check in check_labels(paths, torch.device("cpu")) if check.tokenizer == "voronoi"]
-    assert [check.same for check in voronoi] == [0, 1, 1]
+    monkeypatch.setattr("spit.bench.check.CHECKED", (VoronoiTokenizer(),))
+    assert [check.same for check in check_labels(paths, torch.device("cpu"))] == [0, 1, 1]

@@ -3,6 +3,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+
+from spit.bench import Latency
 
 Run = Callable[..., Any]
 
@@ -25,6 +28,43 @@ def test_a_table_and_what_is_being_timed(spit: Run, monkeypatch: pytest.MonkeyPa
                                        for stage in ("tokenizer", "features", "inference")]
 
 
+def test_latency_as_json(spit: Run) -> None:
+    result = spit("bench", "--latency", "--size", 32, "--batch", 2, "--rounds", 5, "--device", "cpu", "--no-peer",
+                  "--json")
+    assert result.code == 0
+    setup = result.json["setup"]
+    assert {name: setup[name] for name in ("batches", "calls", "warm_up", "precision", "compiled", "size")} == {
+        "batches": [2], "calls": 5, "warm_up": 3, "precision": "fp32", "compiled": False, "size": 32}
+    [row] = result.json["rows"]
+    assert (row["model"], row["batch"], row["calls"]) == ("spit_tiny_16", 2, 5)
+    assert row["p50_ms"] <= row["p99_ms"]
+
+
+def test_latency_as_a_table(spit: Run, save_tiny: Callable[..., Path]) -> None:
+    threads = torch.get_num_threads()
+    result = spit("bench", "--latency", "--model", save_tiny(), "--size", 32, "--rounds", 2, "--seconds", 0.01,
+                  "--threads", 1, "--device", "cpu")
+    assert result.code == 0
+    head, *_, headings = result.out.splitlines()[:-7]
+    assert "1 thread;" in head
+    assert "32², fp32" in head
+    assert headings.split("  ")[0] == "batch"
+    assert [line.split()[:2] for line in result.out.splitlines()[-7:]] == [
+        [str(batch), "2"] for batch in (1, 2, 4, 8, 16, 32, 64)]
+    assert torch.get_num_threads() == threads
+
+
+def test_latency_beside_timm(spit: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [Latency("spit_tiny_16", 1, 9, 12.0, 2.0, 3.0, 500.0, 0.5, 0.25, 1.0),
+            Latency("timm 1.0 vit", 1, 9, 196.0, 1.0, 4.0, 1000.0)]
+    monkeypatch.setattr("spit.cli.bench.measure_latency", lambda *_: rows)
+    result = spit("bench", "--latency", "--size", 32, "--device", "cpu")
+    assert "beside timm 1.0 vit" in result.out
+    headings, figures = result.out.splitlines()[-2:]
+    assert headings.endswith("timm p50  timm p99  of timm's")
+    assert figures.split() == ["1", "9", "2.00", "3.00", "500", "12", "0.50", "0.25", "1.00", "1.00", "4.00", "0.50"]
+
+
 def test_check_of_a_folder(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     photo(tmp_path / "a.png")
     result = spit("bench", "--check", "--data", tmp_path, "--device", "cpu", "--json")
@@ -37,3 +77,5 @@ def test_bad_input_is_one_line(spit: Run, tmp_path: Path) -> None:
     assert "fp32, bf16, fp16" in spit("bench", "--precision", "int8", "--device", "cpu").error
     assert "unknown model" in spit("bench", "--model", "spit_huge", "--device", "cpu").error
     assert "none" in spit("bench", "--data", tmp_path / "none", "--device", "cpu").error
+    assert "--check or --latency, got both" in spit("bench", "--check", "--latency", "--device", "cpu").error
+    assert "seconds above 0" in spit("bench", "--latency", "--seconds", 0, "--device", "cpu").error

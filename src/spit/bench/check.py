@@ -2,23 +2,44 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from spit import kernels
+from spit.bench.threads import map_threads
 from spit.data.images import load_image
 from spit.parts import TOKENIZERS
 from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
 
 BATCHES = (1, 7, 64)
 CHECKED: tuple[Tokenizer, ...] = (
+    # Every two choices of two options occur together, a number's being its default and any other (a test counts them).
     SuperpixelTokenizer(),
-    SuperpixelTokenizer(compactness=0.1, max_tokens=196),
-    SuperpixelTokenizer(levels=3, features="saturated", similarity="variance", self_loop="none", max_tokens=600,
-                        refine=3),
+    SuperpixelTokenizer(similarity="variance", self_loop="paper", compactness=0.1, max_tokens=196, refine=3),
+    SuperpixelTokenizer(similarity="euclidean", self_loop="published", compactness=0.4),
+    SuperpixelTokenizer(levels=3, similarity="euclidean", self_loop="none", merge_threshold=0.1, refine=1),
+    SuperpixelTokenizer(levels=3, features="published", similarity="euclidean", merge_threshold=0.05, max_tokens=600,
+                        refine=2),
+    SuperpixelTokenizer(levels=5, features="published", self_loop="paper", max_tokens=100),
+    SuperpixelTokenizer(features="published", similarity="variance", self_loop="published", merge_threshold=0.1,
+                        refine=1),
+    SuperpixelTokenizer(levels=2, features="published", self_loop="none", compactness=1.0, merge_threshold=0.2,
+                        max_tokens=1000),
+    SuperpixelTokenizer(levels=5, features="saturated", similarity="variance", compactness=0.1, merge_threshold=0.1),
+    SuperpixelTokenizer(levels=3, features="saturated", similarity="euclidean", self_loop="paper", compactness=1.0,
+                        merge_threshold=0.3),
+    SuperpixelTokenizer(levels=3, features="saturated", self_loop="published", max_tokens=600, refine=3),
+    SuperpixelTokenizer(features="saturated", similarity="variance", self_loop="none", compactness=0.1, refine=3),
+    SuperpixelTokenizer(preset="published"),
+    SuperpixelTokenizer(preset="published", levels=3, compactness=0.1, merge_threshold=0.1, refine=1),
     VoronoiTokenizer(),
+    VoronoiTokenizer(100, seed=1),
+    VoronoiTokenizer(preset="published", seed=2),
+    VoronoiTokenizer(50, preset="published"),
 )
 
 
@@ -33,19 +54,23 @@ class Check:
 
 
 def check_labels(paths: Sequence[Path], device: torch.device) -> Iterator[Check]:
-    """Labels on the device against numba's; on the CPU, numba's against the reference's.
+    """Labels on the device against numba's; on the CPU, numba's against the reference's; for every option.
 
-    Images of one size are put into batches of 1, 7 and 64.
+    Images of one size are put into batches of 1, 7 and 64. Numba's are of each image alone, on all threads.
     """
     images = sorted(map(load_image, paths), key=lambda image: image.shape)
     sizes = [torch.stack(list(run)) for _, run in groupby(images, key=lambda image: image.shape)]
     for tokenizer in CHECKED:
         options = {key: value for key, value in tokenizer.config().items() if value != type(tokenizer)().config()[key]}
         name = ", ".join([str(TOKENIZERS.name_of(tokenizer)), *(f"{key}={value}" for key, value in options.items())])
-        expected = [tokenizer(image).blocks[0] for image in images]
+        expected = map_threads(partial(_labels, tokenizer), images)
         for batch in BATCHES:
             with kernels.backend("reference" if device.type == "cpu" else "gpu"):
                 found = [labels for block in sizes for part in block.split(batch)
                          for labels in tokenizer(part.to(device)).blocks[0].cpu()]
-            same = sum(torch.equal(labels, own[0]) for labels, own in zip(found, expected, strict=True))
+            same = sum(torch.equal(labels, own) for labels, own in zip(found, expected, strict=True))
             yield Check(name, batch, same, len(images))
+
+
+def _labels(tokenizer: Tokenizer, image: Tensor) -> Tensor:
+    return tokenizer(image).blocks[0][0]

@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +16,7 @@ from spit.model import SpitModel
 from spit.options import option
 from spit.registry import ARCHITECTURES, SIZES, create_model, load_model
 
+Answer = TypeVar("Answer")
 Say = Callable[[str], None]
 Cast = Callable[[], torch.autocast]
 DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
@@ -29,7 +29,8 @@ class Timing(Computing):
     compiled: bool | None = option(None, "torch.compile, for timm's model as well (default: on a GPU)", flag="compile")
     training: bool = option(True, "Time training steps too")
     peer: bool = option(True, "Time timm's ViT of the same width in the same run, if timm is installed")
-    rounds: int | None = option(None, "Timed calls, whose median counts (default: on a GPU 20, on a CPU 5)", least=1)
+    rounds: int | None = option(None, "Timed calls, whose median counts (default: on a GPU 20, on a CPU 5; "
+                                      "with --latency 200 and 50)", least=1)
 
     def on(self, device: torch.device) -> "Timing":
         """The same with the device's defaults in place of None."""
@@ -37,6 +38,15 @@ class Timing(Computing):
         defaults = {"batch": 256 if gpu else 8, "precision": "bf16" if gpu else "fp32", "compiled": gpu,
                     "rounds": 20 if gpu else 5}
         return self.replace(**{name: value for name, value in defaults.items() if getattr(self, name) is None})
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the transformer computes in."""
+        return PRECISIONS[self.precision or "fp32"]
+
+    def cast(self, device: torch.device) -> Cast:
+        """A context with that precision; weights stay float32."""
+        return partial(torch.autocast, device.type, self.dtype, enabled=self.dtype != torch.float32)
 
 
 @dataclass(frozen=True)
@@ -71,8 +81,7 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
     """
     device = images.device
     timing = timing.on(device)
-    dtype = PRECISIONS[timing.precision or "fp32"]
-    cast = partial(torch.autocast, device.type, dtype, enabled=dtype != torch.float32)  # weights stay float32
+    cast = timing.cast(device)
 
     def row(stage: str, title: str, tokens: float, function: Callable[[], Any]) -> Row:
         say(f"Timing {stage}, {title}")
@@ -85,8 +94,11 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
     tokens = float(partition.counts.float().mean())
     yield row("tokenizer", name, tokens, lambda: model.tokenizer(images))
     yield row("features", name, tokens, lambda: model.extractor(images, partition))
-    peers = _peer(model, images, dtype) if timing.peer else ()
-    for title, network, pixels, count in chain([(name, model, images, tokens)], peers):
+    runs: list[tuple[str, nn.Module, Tensor, float]] = [(name, model, images, tokens)]
+    peer = peer_of(model, images.shape[-1], device) if timing.peer else None
+    if peer is not None:  # its input is what its data loader gives; the values do not change its speed
+        runs.append((*peer, torch.randn_like(images, dtype=timing.dtype), float(images.shape[-1] // 16) ** 2))
+    for title, network, pixels, count in runs:
         if timing.compiled:
             network.compile()
         yield row("inference", title, count, _inference(network, pixels, cast))
@@ -94,21 +106,18 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
             yield row("training", title, count, _training(network, pixels, cast))
 
 
-def _peer(model: SpitModel, images: Tensor, dtype: torch.dtype) -> Iterator[tuple[str, nn.Module, Tensor, float]]:
-    """timm's ViT of the same width with its input and count of tokens, if timm is installed and has one.
-
-    Its input is what its data loader would give, normalised floats; their values do not change its speed.
-    """
+def peer_of(model: SpitModel, side: int, device: torch.device) -> tuple[str, nn.Module] | None:
+    """timm's ViT of the same width for images of a side, with its title; None if timm is missing or has none."""
     size = next((name for name, (own, _, _) in SIZES.items() if own == model.config.width), None)
     try:
         import timm
     except ImportError:
-        return
+        return None
     if size is None:
-        return
-    name, side = f"vit_{size}_patch16_224", images.shape[-1]
-    peer = timm.create_model(name, img_size=side, init_values=1e-5, drop_path_rate=DROP_PATH).to(images.device)
-    yield f"timm {timm.__version__} {name}", peer, torch.randn_like(images, dtype=dtype), (side // 16) ** 2
+        return None
+    name = f"vit_{size}_patch16_224"
+    peer = timm.create_model(name, img_size=side, init_values=1e-5, drop_path_rate=DROP_PATH).to(device)
+    return f"timm {timm.__version__} {name}", peer
 
 
 def _inference(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], None]:
@@ -141,7 +150,7 @@ def median_ms(function: Callable[[], Any], device: torch.device, rounds: int = 2
 
     Timed by device events on CUDA and by the clock elsewhere.
     """
-    return median([_once(function, device) for _ in range(warm_up + rounds)][warm_up:])
+    return median([timed(function, device)[1] for _ in range(warm_up + rounds)][warm_up:])
 
 
 def peak_gib(function: Callable[[], Any], device: torch.device) -> float | None:
@@ -154,14 +163,15 @@ def peak_gib(function: Callable[[], Any], device: torch.device) -> float | None:
     return torch.cuda.max_memory_allocated(device) / 2**30
 
 
-def _once(function: Callable[[], Any], device: torch.device) -> float:
+def timed(function: Callable[[], Answer], device: torch.device) -> tuple[Answer, float]:
+    """What one call returns, and its milliseconds: by device events on CUDA and by the clock elsewhere."""
     if device.type != "cuda":
         start = time.perf_counter()
-        function()
-        return 1000 * (time.perf_counter() - start)
+        answer = function()
+        return answer, 1000 * (time.perf_counter() - start)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
-    function()
+    answer = function()
     end.record()
     torch.cuda.synchronize(device)
-    return float(begin.elapsed_time(end))
+    return answer, float(begin.elapsed_time(end))

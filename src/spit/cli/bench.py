@@ -1,50 +1,94 @@
 """``spit bench``: what tokens cost on this machine, and whether they are the same on every device."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from spit.bench import Timing, check_labels, measure_stages, photo_batch
+from spit.bench import Plan, Timing, check_labels, measure_latency, measure_stages, photo_batch
+from spit.bench.latency import LEAST, SECONDS
 from spit.bench.photos import sample_photos
 from spit.bench.stages import model_to_time
+from spit.bench.threads import cpu_threads
 from spit.cli.console import print_json, show, show_table, waiting
 from spit.cli.measuring import DATA
 from spit.cli.options import Models, Running
 from spit.data.folders import image_paths
 from spit.evaluation.report import machine
+from spit.model import SpitModel
 from spit.options import Options, option
 from spit.predictor import DEFAULT_SIZE
 
 
 @dataclass(frozen=True)
-class Photos(Options):
-    """What is measured on, and whether labels are compared instead of timed."""
+class Measuring(Options):
+    """What is measured, and on which photos."""
 
     data: Path | None = option(None, DATA, metavar="FOLDER")
-    check: bool = option(False, "Compare labels instead, image by image: the device's with the CPU's, or on a CPU "
-                                "numba's with the reference's")
+    latency: bool = option(False, "Time whole calls instead, as a server sees them, from uint8 images in host memory "
+                                  "to class scores there, in batches of 1, 2, 4 … 64 or of --batch")
+    seconds: float = option(SECONDS, f"With --latency: time limit for each batch size; at least {LEAST} calls are made",
+                            above=0)
+    check: bool = option(False, "Compare labels instead, image by image, for every option of the tokenizers: the "
+                                "device's with the CPU's, or on a CPU numba's with the reference's")
+    threads: int | None = option(None, "Threads on the CPU, of torch and of spit's kernels (default: torch's choice)",
+                                 least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.check and self.latency:
+            raise ValueError("expected --check or --latency, got both; run one after the other")
 
 
-def bench(models: Models, timing: Timing, photos: Photos, running: Running) -> int:
+@dataclass(frozen=True)
+class Subject:
+    """A model, the photos that it is timed on, and where."""
+
+    source: str
+    model: SpitModel
+    size: int
+    paths: list[Path]
+    device: torch.device
+
+    def photos(self, count: int) -> Tensor:
+        """Squares of the model's size in host memory, ``(count, 3, H, W)`` uint8."""
+        return photo_batch(self.paths, count, self.size, self.size)
+
+    def document(self, options: dict[str, Any], rows: Sequence[Any]) -> dict[str, Any]:
+        """What was measured, as JSON."""
+        return {"setup": {"model": self.source, "size": self.size, **options, "device": str(self.device), "seed": 0,
+                          "machine": machine(self.device)}, "rows": [asdict(row) for row in rows]}
+
+
+def bench(models: Models, timing: Timing, measuring: Measuring, running: Running) -> int:
     """Time tokenizer, features, inference and training, beside timm's ViT if timm is installed.
 
     --data has photos to measure on (default: those that scikit-image ships). A model by name is timed without its
-    weights, which makes no difference. --check ends with exit code 1 if labels differ.
+    weights, which makes no difference. --latency times whole calls of inference: median, 99th percentile, and the
+    median of each stage. --check ends with exit code 1 if labels differ.
     """
     device = torch.device(running.place)
-    paths = sample_photos() if photos.data is None else image_paths(photos.data)
-    if photos.check:
-        return _check(paths, device, running.as_json)
-    source, timing = models.expect_one(), timing.on(device)
-    model = model_to_time(source)
-    size = models.size or model.config.eval_size or DEFAULT_SIZE
+    paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
+    with cpu_threads(measuring.threads):
+        if measuring.check:
+            return _check(paths, device, running.as_json)
+        source = models.expect_one()
+        model = model_to_time(source)
+        subject = Subject(source, model, models.size or model.config.eval_size or DEFAULT_SIZE, paths, device)
+        if measuring.latency:
+            return _latency(subject, timing, measuring.seconds, running.as_json)
+        return _stages(subject, timing.on(device), running.as_json)
+
+
+def _stages(subject: Subject, timing: Timing, as_json: bool) -> int:
     with waiting("Measuring; compiling comes first") as say:
-        batch = photo_batch(paths, timing.batch or 1, size, size).to(device)
-        rows = list(measure_stages(source, model, batch, timing, say))
-    if running.as_json:
-        print_json({"setup": {"model": source, "size": size, **timing.to_dict(), "device": str(device), "seed": 0,
-                              "machine": machine(device)}, "rows": [asdict(row) for row in rows]})
+        batch = subject.photos(timing.batch or 1).to(subject.device)
+        rows = list(measure_stages(subject.source, subject.model, batch, timing, say))
+    if as_json:
+        print_json(subject.document(timing.to_dict(), rows))
         return 0
     peers = {row.stage: row for row in rows if row.model.startswith("timm")}
     cells = []
@@ -53,8 +97,38 @@ def bench(models: Models, timing: Timing, photos: Photos, running: Running) -> i
         ratio = "" if peer is row else f"{row.images_per_second / peer.images_per_second:.2f}"
         cells.append([row.stage, row.model, f"{row.ms_per_image:.4f}", f"{row.images_per_second:.0f}",
                       "" if row.peak_gib is None else f"{row.peak_gib:.2f}", f"{row.tokens:.0f}", ratio])
-    show(f"{machine(device)}; {size}², batch {timing.batch}, {timing.precision}{', compiled' * bool(timing.compiled)}")
+    show(f"{machine(subject.device)}; {subject.size}², batch {timing.batch}, {_computing(timing)}")
     show_table(["stage", "model", "ms/image", "images/s", "peak GiB", "tokens", "of timm's"], cells, words=2)
+    return 0
+
+
+def _latency(subject: Subject, timing: Timing, seconds: float, as_json: bool) -> int:
+    plan, timing = Plan.of(timing, subject.device, seconds), timing.on(subject.device)
+    with waiting("Measuring; compiling comes first") as say:
+        rows = list(measure_latency(subject.source, subject.model, subject.photos(plan.photos), subject.device, plan,
+                                    timing, say))
+    if as_json:
+        options = {"precision": timing.precision, "compiled": timing.compiled, **asdict(plan)}
+        print_json(subject.document(options, rows))
+        return 0
+    peers = {row.batch: row for row in rows if row.model.startswith("timm")}
+    cells = []
+    for row in rows:
+        if row.tokenizer_ms is None or row.features_ms is None or row.network_ms is None:
+            continue  # timm's, which stands beside ours
+        peer = peers.get(row.batch)
+        beside = [] if peer is None else [
+            f"{peer.p50_ms:.2f}", f"{peer.p99_ms:.2f}", f"{row.images_per_second / peer.images_per_second:.2f}"]
+        cells.append([str(row.batch), str(row.calls), f"{row.p50_ms:.2f}", f"{row.p99_ms:.2f}",
+                      f"{row.images_per_second:.0f}", f"{row.tokens:.0f}", f"{row.tokenizer_ms:.2f}",
+                      f"{row.features_ms:.2f}", f"{row.network_ms:.2f}", *beside])
+    show(f"{machine(subject.device)}; {subject.source}, {subject.size}², {_computing(timing)}")
+    for peer in list(peers.values())[:1]:
+        show(f"beside {peer.model}")
+    show(f"uint8 images in host memory to class scores there; other photos in each call; {plan.warm_up} calls to warm "
+         f"up, then {plan.calls} or as many as fit in {plan.seconds:g} s")
+    show_table(["batch", "calls", "p50 ms", "p99 ms", "images/s", "tokens", "tokenizer", "features", "network",
+                *(["timm p50", "timm p99", "of timm's"] if peers else [])], cells, words=0)
     return 0
 
 
@@ -72,3 +146,7 @@ def _check(paths: list[Path], device: torch.device, as_json: bool) -> int:
         show_table(["tokenizer", "batch", "same", "images"],
                    [[check.tokenizer, str(check.batch), str(check.same), str(check.images)] for check in checks])
     return 0 if exact else 1
+
+
+def _computing(timing: Timing) -> str:
+    return f"{timing.precision}{', compiled' * bool(timing.compiled)}"
