@@ -12,11 +12,12 @@ from spit.kernels.gpu.regions import locate, owners, region_boxes
 
 RADIUS = math.sqrt(2 * math.log(1e8))  # in σ: beyond it the kernel is below 1e-8 and a bin is skipped
 ROWS, COLUMNS = 16, 32  # of a step of the position histogram
-CHUNK = 32  # pixels of a box per step of the gradient histogram
+STEP = 4  # rows of a box, of LANES columns, that the gradient histogram looks through at once
+LANES = 32
 DENSE = 16  # pixels per product of two matrices
-HELD = 128  # gradients that are listed before they are added up
+HELD = 256  # pixels that are listed before they are added up
 NOWHERE = tl.constexpr(1e9)  # a value so far away that its kernel is 0 at every bin
-WINDOW = 4  # bins a side around a gradient of 0, where five in six pixels of a photo are
+WINDOWS = (4, 6)  # bins a side around a gradient of 0, where five in six pixels of a photo are
 
 
 def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
@@ -50,15 +51,15 @@ def write_gradients(out: Tensor, gradients: Tensor, labels: Tensor, offsets: Ten
                     bins: int, sigma: float) -> None:
     """:func:`gradient_histogram` into the columns ``out`` of a matrix, ``(ΣN, K·K)``."""
     _, height, width = labels.shape
-    first = max(bins // 2 - WINDOW // 2, 0)
-    # The list of a region's gradients takes the place of its histogram, which is written last, if it fits there.
-    held = out if bins * bins >= 2 * HELD else torch.empty(len(boxes), 2 * HELD, device=labels.device)
+    first, window, low, high = _window(bins, sigma)
+    # The list of a region's pixels takes the place of its histogram, which is written last, if it fits there.
+    held = out.view(torch.int32) if bins * bins >= HELD else torch.empty(
+        len(boxes), HELD, dtype=torch.int32, device=labels.device)
     _gradient_histogram[(len(boxes),)](
         gradients.contiguous(), labels.contiguous(), offsets, boxes.contiguous(), owner, held, out, height, width,
-        held.stride(0), out.stride(0), *_window(first, bins, sigma),
-        math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0,
-        K=bins, PADDED=_padded(bins), FIRST=first, WINDOW=WINDOW, EMPIRICAL=sigma == 0, CHUNK=CHUNK, DENSE=DENSE,
-        HELD=HELD, num_warps=1, num_stages=1)
+        held.stride(0), out.stride(0), low, high, math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0,
+        K=bins, PADDED=_padded(bins), FIRST=first, WINDOW=window, EMPIRICAL=sigma == 0, STEP=STEP, LANES=LANES,
+        DENSE=DENSE, HELD=HELD, num_warps=1, num_stages=1)
 
 
 def _padded(bins: int) -> int:
@@ -66,18 +67,22 @@ def _padded(bins: int) -> int:
     return max(int(triton.next_power_of_2(bins)), 16)
 
 
-def _window(first: int, bins: int, sigma: float) -> tuple[float, float]:
-    """The least value, and the end, of those whose kernel reaches no bin outside the window that starts at ``first``.
+def _window(bins: int, sigma: float) -> tuple[int, int, float, float]:
+    """A window in the middle: its first bin, its size, and the values from the least to the end whose kernels reach no
+    bin outside it.
 
     A value reaches its own cell's bin and ``reach`` bins to each side: the next is beyond the radius from anywhere in
-    the cell. In an empirical histogram, values are numbers of cells.
+    the cell. The window has room for two cells of values; if that is too large, no value is in it. In an empirical
+    histogram, values are numbers of cells.
     """
-    if sigma == 0:
-        return float(first), float(first + WINDOW)
     reach = max(math.ceil(RADIUS * sigma * bins / 2 - 0.5), 0)
+    window = next((size for size in WINDOWS if size >= 2 * (reach + 1)), WINDOWS[0])
+    first = max(bins // 2 - window // 2, 0)
+    if sigma == 0:
+        return first, window, float(first), float(first + window)
     low = (first + reach) * 2 / bins - 1 if first > 0 else -math.inf
-    high = (first + WINDOW - reach) * 2 / bins - 1 if first + WINDOW < bins else math.inf
-    return low, high
+    high = (first + window - reach) * 2 / bins - 1 if first + window < bins else math.inf
+    return first, window, low, high
 
 
 @lru_cache(maxsize=64)
@@ -129,21 +134,12 @@ def _halves(value):
 
 
 @triton.jit
-def _add_product(left, right, total):
-    """left · right + total, from float16 products of both halves of each number; the smallest is left out."""
-    left_high, left_low = _halves(left)
-    right_high, right_low = _halves(right)
-    total = tl.dot(left_high, right_high, total)
-    total = tl.dot(left_high, right_low, total)
-    return tl.dot(left_low, right_high, total)
-
-
-@triton.jit
 def _position_histogram(labels, offsets, boxes, owner, y_table, x_table, out, height, width, stride,
                         K: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Wyᵀ M Wx: the region's mask M between the kernels of its rows and of its columns.
 
-    A product of float32 numbers is made of float16 ones: each number is the sum of two, and the mask is exact.
+    A product of float32 numbers is made of float16 ones: each number is the sum of two, and the mask is exact. Sums of
+    products are cut off, not rounded, so only a few are added up before an addition that rounds.
     """
     region, image, label, top, left, bottom, right = _region(offsets, boxes, owner, height, width)
     plane = labels + image * height * width
@@ -151,10 +147,12 @@ def _position_histogram(labels, offsets, boxes, owner, y_table, x_table, out, he
     y_low = (height + ROWS) * PADDED  # where a table has the second of its two numbers
     x_low = (width + COLUMNS) * PADDED
     total = tl.zeros((PADDED, PADDED), tl.float32)
+    rest = tl.zeros((PADDED, PADDED), tl.float32)
     sizes = tl.zeros((COLUMNS,), tl.int32)
     for row in range(top, bottom, ROWS):
         y = row + tl.arange(0, ROWS)
         y_place = y_table + y[None, :] * PADDED + bins[:, None]
+        band = tl.zeros((PADDED, PADDED), tl.float32)
         for column in range(left, right, COLUMNS):
             x = column + tl.arange(0, COLUMNS)
             inside = (y[:, None] < bottom) & (x[None, :] < right)
@@ -166,10 +164,11 @@ def _position_histogram(labels, offsets, boxes, owner, y_table, x_table, out, he
             along = tl.dot(mask, tl.load(x_place + x_low), along)
             high, low = _halves(along)
             y_high = tl.load(y_place)
-            total = tl.dot(y_high, high, total)
-            total = tl.dot(y_high, low, total)
-            total = tl.dot(tl.load(y_place + y_low), high, total)
-    _store_means(out + region * stride, total, tl.sum(sizes, 0), bins, K)
+            band = tl.dot(y_high, high, band)
+            rest = tl.dot(y_high, low, rest)
+            rest = tl.dot(tl.load(y_place + y_low), high, rest)
+        total += band
+    _store_means(out + region * stride, total + rest, tl.sum(sizes, 0), bins, K)
 
 
 @triton.jit
@@ -191,84 +190,120 @@ def _cell(value, K: tl.constexpr):
 
 
 @triton.jit
-def _in_window(value, scale, K: tl.constexpr, FIRST: tl.constexpr, EMPIRICAL: tl.constexpr):
+def _in_window(value, scale, K: tl.constexpr, FIRST: tl.constexpr, WINDOW: tl.constexpr, EMPIRICAL: tl.constexpr):
     """The weight of a value at each bin of the window."""
-    first = tl.full((), FIRST, tl.int32)
-    return (_kernel(value, first, scale, K, EMPIRICAL), _kernel(value, first + 1, scale, K, EMPIRICAL),
-            _kernel(value, first + 2, scale, K, EMPIRICAL), _kernel(value, first + 3, scale, K, EMPIRICAL))
+    weights = tl.tuple([])
+    for k in tl.static_range(WINDOW):
+        weights += (_kernel(value, tl.full((), FIRST + k, tl.int32), scale, K, EMPIRICAL),)
+    return weights
 
 
 @triton.jit
-def _add_outer(s, y, x):
+def _add_outer(sums, y, x, WINDOW: tl.constexpr):
     """Add the outer product of a pixel's weights to the sums of its own lane, row by row."""
-    return (s[0] + y[0] * x[0], s[1] + y[0] * x[1], s[2] + y[0] * x[2], s[3] + y[0] * x[3],
-            s[4] + y[1] * x[0], s[5] + y[1] * x[1], s[6] + y[1] * x[2], s[7] + y[1] * x[3],
-            s[8] + y[2] * x[0], s[9] + y[2] * x[1], s[10] + y[2] * x[2], s[11] + y[2] * x[3],
-            s[12] + y[3] * x[0], s[13] + y[3] * x[1], s[14] + y[3] * x[2], s[15] + y[3] * x[3])
+    added = tl.tuple([])
+    for k in tl.static_range(WINDOW * WINDOW):
+        added += (sums[k] + y[k // WINDOW] * x[k % WINDOW],)
+    return added
+
+
+@triton.jit
+def _gradients_at(planes, pixel, mask, pixels, K: tl.constexpr, EMPIRICAL: tl.constexpr):
+    """The gradients of listed pixels, or the numbers of their cells."""
+    dy = tl.load(planes + pixel, mask, 0.0).to(tl.float32)
+    dx = tl.load(planes + pixels + pixel, mask, 0.0).to(tl.float32)
+    if EMPIRICAL:
+        dy = _cell(dy, K)
+        dx = _cell(dx, K)
+    return tl.where(mask, dy, NOWHERE), dx
 
 
 @triton.jit
 def _gradient_histogram(gradients, labels, offsets, boxes, owner, held, out, height, width, pitch, stride, low, high,
                         scale, K: tl.constexpr, PADDED: tl.constexpr, FIRST: tl.constexpr, WINDOW: tl.constexpr,
-                        EMPIRICAL: tl.constexpr, CHUNK: tl.constexpr, DENSE: tl.constexpr, HELD: tl.constexpr):
+                        EMPIRICAL: tl.constexpr, STEP: tl.constexpr, LANES: tl.constexpr, DENSE: tl.constexpr,
+                        HELD: tl.constexpr):
     """Σ of outer products of two kernels over the region's pixels.
 
-    Pixels near 0, whose kernels reach no bin outside the window, are added to its 4 × 4 bins, lane by lane. The others
-    are listed; the products of a full list are a product of two matrices with all bins.
+    The region's pixels are listed, since a box has two and a half times as many. Those with gradients near 0, whose
+    kernels reach no bin outside the window, are added to its bins, lane by lane. The others take the front of the list;
+    their products are a product of two matrices with all bins.
     """
     region, image, label, top, left, bottom, right = _region(offsets, boxes, owner, height, width)
-    labels += image * height * width
-    y_plane = gradients + image * 2 * height * width
-    x_plane = y_plane + height * width
+    pixels = height * width
+    labels += image * pixels
+    planes = gradients + image * 2 * pixels
     held += region * pitch
     bins = tl.arange(0, PADDED)
+    lane = tl.arange(0, LANES)
     total = tl.zeros((PADDED, PADDED), tl.float32)
-    zero = tl.zeros((CHUNK,), tl.float32)
-    sums = (zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero)
-    sizes = tl.zeros((CHUNK,), tl.int32)
-    across = tl.maximum(right - left, 1)
-    area = tl.maximum(bottom - top, 0) * tl.maximum(right - left, 0)
-    i = tl.arange(0, CHUNK)
-    x = i % across
-    pixel = (top + i // across) * width + left + x
-    step = CHUNK % across
-    jump = (CHUNK // across) * width + step
-    start = 0
-    while start < area:
+    sums = tl.tuple([])
+    for _ in tl.static_range(WINDOW * WINDOW):
+        sums += (tl.zeros((LANES,), tl.float32),)
+    size = 0
+    row = top
+    column = tl.where(top < bottom, left, right)
+    while column < right:
         count = 0
-        while (start < area) & (count <= HELD - CHUNK):
-            inside = start + i < area
-            own = tl.load(labels + pixel, inside, -1) == label
-            dy = tl.load(y_plane + pixel, inside, 0.0).to(tl.float32)
-            dx = tl.load(x_plane + pixel, inside, 0.0).to(tl.float32)
-            if EMPIRICAL:
-                dy = _cell(dy, K)
-                dx = _cell(dx, K)
-            sizes += own.to(tl.int32)
-            near = own & (dy >= low) & (dy < high) & (dx >= low) & (dx < high)
-            sums = _add_outer(sums, _in_window(tl.where(near, dy, NOWHERE), scale, K, FIRST, EMPIRICAL),
-                              _in_window(tl.where(near, dx, 0.0), scale, K, FIRST, EMPIRICAL))
-            far = own & (near == 0)
-            place = held + count + tl.cumsum(far.to(tl.int32), 0) - 1
-            tl.store(place, dy, far)
-            tl.store(place + HELD, dx, far)
-            count += tl.sum(far.to(tl.int32), 0)
-            start += CHUNK
-            x += step
-            pixel += jump
-            over = x >= across
-            x = tl.where(over, x - across, x)
-            pixel = tl.where(over, pixel + width - across, pixel)
+        while (column < right) & (count <= HELD - STEP * LANES):
+            first = row * width + column + lane
+            owns = tl.tuple([])
+            found = tl.zeros((LANES,), tl.int32)
+            for k in tl.static_range(STEP):
+                inside = (column + lane < right) & (row + k < bottom)
+                own = (tl.load(labels + first + k * width, inside, -1) == label).to(tl.int32)
+                owns += (own,)
+                found += own
+            place = count + tl.cumsum(found, 0) - found
+            for k in tl.static_range(STEP):
+                tl.store(held + place, first + k * width, owns[k] > 0)
+                place += owns[k]
+            count += tl.sum(found, 0)
+            row += STEP
+            column = tl.where(row < bottom, column, column + LANES)
+            row = tl.where(row < bottom, row, top)
+        size += count
         tl.debug_barrier()
-        for begin in range(0, count, DENSE):
+        others = 0
+        for begin in range(0, count, LANES):
+            listed = begin + lane < count
+            pixel = tl.load(held + begin + lane, listed, 0)
+            dy, dx = _gradients_at(planes, pixel, listed, pixels, K, EMPIRICAL)
+            near = listed & (dy >= low) & (dy < high) & (dx >= low) & (dx < high)
+            sums = _add_outer(sums, _in_window(tl.where(near, dy, NOWHERE), scale, K, FIRST, WINDOW, EMPIRICAL),
+                              _in_window(tl.where(near, dx, 0.0), scale, K, FIRST, WINDOW, EMPIRICAL), WINDOW)
+            far = (listed & (near == 0)).to(tl.int32)
+            some = tl.sum(far, 0)
+            if some > 0:
+                tl.store(held + others + tl.cumsum(far, 0) - 1, pixel, far > 0)
+                others += some
+        tl.debug_barrier()
+        high_part = tl.zeros((PADDED, PADDED), tl.float32)
+        low_part = tl.zeros((PADDED, PADDED), tl.float32)
+        for begin in range(0, others, DENSE):
             j = begin + tl.arange(0, DENSE)
-            dy = tl.load(held + j, j < count, NOWHERE)
-            dx = tl.load(held + HELD + j, j < count, 0.0)
-            rows = _kernel(dy[None, :], bins[:, None], scale, K, EMPIRICAL)
-            columns = _kernel(dx[:, None], bins[None, :], scale, K, EMPIRICAL)
-            total = _add_product(rows, columns, total)
+            dy, dx = _gradients_at(planes, tl.load(held + j, j < others, 0), j < others, pixels, K, EMPIRICAL)
+            rows_high, rows_low = _halves(_kernel(dy[None, :], bins[:, None], scale, K, EMPIRICAL))
+            columns_high, columns_low = _halves(_kernel(dx[:, None], bins[None, :], scale, K, EMPIRICAL))
+            high_part = tl.dot(rows_high, columns_high, high_part)
+            low_part = tl.dot(rows_high, columns_low, low_part)
+            low_part = tl.dot(rows_low, columns_high, low_part)
+        total += high_part + low_part
         tl.debug_barrier()
-    for k in tl.static_range(WINDOW * WINDOW):
-        here = (bins[:, None] == FIRST + k // WINDOW) & (bins[None, :] == FIRST + k % WINDOW)
-        total += tl.where(here, tl.sum(sums[k], 0), 0.0)
-    _store_means(out + region * stride, total, tl.sum(sizes, 0), bins, K)
+    out += region * stride
+    _store_means(out, total, size, bins, K)
+    tl.debug_barrier()
+    _add_window(out, sums, size, K, FIRST, WINDOW)
+
+
+@triton.jit
+def _add_window(out, sums, size, K: tl.constexpr, FIRST: tl.constexpr, WINDOW: tl.constexpr):
+    """Add what the lanes have summed up to the bins of the window."""
+    k = tl.arange(0, 16 if WINDOW == 4 else 64)
+    total = tl.zeros(k.shape, tl.float32)
+    for place in tl.static_range(WINDOW * WINDOW):
+        total = tl.where(k == place, tl.sum(sums[place], 0), total)
+    y, x = FIRST + k // WINDOW, FIRST + k % WINDOW
+    exists = (k < WINDOW * WINDOW) & (y < K) & (x < K)
+    here = out + y * K + x
+    tl.store(here, tl.load(here, exists, 0.0) + total / tl.maximum(size, 1), exists)
