@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spit.backbone import Spans, Transformer
-from spit.backbone.attention import ROUND
+from spit.backbone.block import product_dtype
+from spit.backbone.spans import STEP, round_up, step_of
 from spit.embedder import put_class_token
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
@@ -17,9 +18,6 @@ from spit.tokens import Tokens
 
 if TYPE_CHECKING:
     from spit.model import SpitModel
-
-STEP = 256  # rows of tokens are rounded up to multiples of this, or of a 32nd part of them
-PARTS = 32
 
 
 class ReplayedInference:
@@ -50,8 +48,8 @@ class ReplayedInference:
         """The logits of a block, ``(B, num_classes)``. The only wait for the device is for the numbers of tokens."""
         offsets = partition.offsets
         total, longest = torch.stack([offsets[-1], offsets.diff().max()]).tolist()
-        step = max(STEP, 2 ** (total.bit_length() - 1) // PARTS)
-        options = (-(-total // step) * step, -(-(longest + 1) // ROUND) * ROUND, _precision(self.model))
+        dtype = product_dtype(self.model.embedder.projection.weight)
+        options = (round_up(total, step_of(total)), round_up(longest + 1, STEP), dtype)
         logits, = self._recordings(self._answer, (block, partition.blocks[0], offsets), options)
         return logits
 
@@ -74,13 +72,6 @@ class ReplayedInference:
         with torch.autocast(block.device.type, enabled=False):
             class_token = values[firsts[:-1]]
             return (class_token if model.head.linear is None else _linear(class_token, model.head.linear, dtype),)
-
-
-def _precision(model: "SpitModel") -> torch.dtype:
-    """The dtype of a linear layer's answer, which is autocast's where it is on."""
-    if torch.is_autocast_enabled("cuda"):
-        return torch.get_autocast_dtype("cuda")
-    return model.embedder.projection.weight.dtype
 
 
 def _linear(values: Tensor, layer: torch.nn.Linear, dtype: torch.dtype) -> Tensor:

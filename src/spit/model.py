@@ -200,12 +200,13 @@ class SpitModel(Conventions):
         The number of tokens is dynamic, so batches do not recompile. Recording runs a second, plain pass, and leaves
         the logits as they are. A copy of the model is not compiled. In inference on a GPU, everything after the
         tokenizer runs as one CUDA graph; weights may change in place, but call ``compile`` again after replacing them.
+        ``mode="reduce-overhead"`` uses CUDA graphs in training too: gradients must be None before each forward pass.
 
         Args:
             options: of :func:`torch.compile`.
         """
         if isinstance(self.backbone, Transformer):
-            self.backbone.compiled = torch.compile(self.backbone.run_blocks, **options)
+            self.backbone.compile_blocks(**options)
             self.replayed = ReplayedInference(self)
         else:
             self.backbone.compile(**options)

@@ -17,9 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.backbone.spans import Spans
-
-ROUND = 256  # varlen_attn gets the longest length rounded up to this, so that compiled code sees few different values
+from spit.backbone.spans import STEP, Spans, round_up
 
 
 class Heads(NamedTuple):
@@ -130,7 +128,7 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn  # slow to import, and only CUDA needs it
 
     ends = spans.offsets
-    longest = -(-spans.longest // ROUND) * ROUND
+    longest = round_up(spans.longest, STEP)  # so that compiled code sees few different values
     answer = varlen_attn(query, key, value, ends, ends, longest, longest)
     return answer if isinstance(answer, Tensor) else answer[0]
 

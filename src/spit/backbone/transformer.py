@@ -6,13 +6,16 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from spit.backbone.block import Block
 from spit.backbone.recorder import Recorder
-from spit.backbone.spans import Spans
+from spit.backbone.spans import Spans, round_up, step_of
 from spit.options import Options, option
 from spit.tokens import Tokens
+
+Run = Callable[[Tensor, Spans, Recorder | None], Tensor]
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,13 @@ class Transformer(nn.Module):
         )
         self.norm = nn.LayerNorm(options.width, eps=1e-6)
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
-        self.compiled: Callable[[Tensor, Spans, Recorder | None], Tensor] | None = None
+        self.compiled: Run | None = None
+        self.compiled_steps: Run | None = None  # for training, by CUDA graphs
         self.apply(initialize)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles are not compiled: compiled code would run the weights of this module."""
-        return {**super().__getstate__(), "compiled": None}  # type: ignore[no-untyped-call]
+        return {**super().__getstate__(), "compiled": None, "compiled_steps": None}  # type: ignore[no-untyped-call]
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
         """Run the blocks.
@@ -80,13 +84,26 @@ class Transformer(nn.Module):
             recorder = None
         return tokens.replace(self.run(tokens.values, spans, recorder))
 
+    def compile_blocks(self, mode: str | None = None, **options: Any) -> None:
+        """Compile :meth:`run_blocks`; if the mode uses CUDA graphs, with those for training alone.
+
+        Args:
+            mode: of :func:`torch.compile`.
+            options: of :func:`torch.compile`.
+        """
+        plain = {"reduce-overhead": None, "max-autotune": "max-autotune-no-cudagraphs"}
+        self.compiled = torch.compile(self.run_blocks, mode=plain.get(mode or "", mode), **options)
+        self.compiled_steps = torch.compile(self.run_blocks, mode=mode, **options) if mode in plain else None
+
     def run(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """:meth:`run_blocks`, by compiled code if there is any."""
         if self.compiled is None:
             return self.run_blocks(values, spans, recorder)
-        for rows in (values, spans.image_of):
-            torch._dynamo.maybe_mark_dynamic(rows, 0)
-        return self.compiled(values, spans, recorder or None)
+        if self.compiled_steps is not None and self.training and torch.is_grad_enabled() and values.is_cuda:
+            rows = round_up(len(values), step_of(len(values)))
+            padded = F.pad(values, (0, 0, 0, rows - len(values)))
+            return _run_any_length(self.compiled_steps, padded, spans.rounded(rows), None)[: len(values)]
+        return _run_any_length(self.compiled, values, spans, recorder or None)
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""
@@ -102,6 +119,13 @@ class Transformer(nn.Module):
                 recorder.features[layer] = Tokens(values, spans.offsets.long())
         answer: Tensor = self.norm(values)
         return answer
+
+
+def _run_any_length(compiled: Run, values: Tensor, spans: Spans, recorder: Recorder | None) -> Tensor:
+    """Call compiled code so that another number of rows does not compile it again."""
+    for rows in (values, spans.image_of):
+        torch._dynamo.maybe_mark_dynamic(rows, 0)
+    return compiled(values, spans, recorder)
 
 
 def initialize(module: nn.Module) -> None:
