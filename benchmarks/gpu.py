@@ -2,13 +2,13 @@
 
     python benchmarks/gpu.py            # on a machine with CUDA
 
-Bars (H200): superpixels 256² batch 256 at most 0.025 ms an image (goal 0.012), 321×481 batch 128 at most
-0.07, 321×481 batch 1 at most 1 ms; features with gradients 256² batch 256 at most 0.03. Figures of the
-published code on an H200 stand beside ours. Throughput beside timm is ``spit bench``'s, labels beside
-numba's ``spit bench --check``'s.
+Bars (H200): superpixels 256² batch 256 at most 0.008 ms an image (goal 0.003), 321×481 batch 128 at most
+0.07, 321×481 batch 1 at most 1 ms; features with gradients 256² batch 256 at most 0.006 (goal 0.0013).
+Figures of the published code on an H200 stand beside ours. Throughput beside timm is ``spit bench``'s,
+labels beside numba's ``spit bench --check``'s, hardware counters ``counters.py``'s.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -22,22 +22,24 @@ from spit.bench.photos import sample_photos
 from spit.data.folders import image_paths
 
 SEED = 0
-STAGES: dict[str, tuple[set[str], Callable[[int, list[int]], int]]] = {
-    # Stages of τ: their kernels, the former ones too, and the fewest bytes that they must read and write for P pixels
-    # of three channels and R regions at each level that joins again. What a cache serves again is not counted. A
-    # region's sums and its point take 16 bytes each, its key 8, a pixel's direction 1.
-    "contrast": ({"_look_up"}, lambda P, R: P * 9),
-    "diffusion, 4 steps": ({"_diffuse", "_diffuse_once"}, lambda P, R: P * 12),
-    "level 0: best neighbour": ({"pixel_points", "link_pixels"}, lambda P, R: P * (6 + 1)),
-    "trees: roots and numbers": ({"_find_roots", "_number_roots", "count_roots", "number_roots"},
-                                 lambda P, R: P * (1 + 1) + sum(R) * (4 + 4 + 4 + 16)),
-    "sums of pixels": ({"sum_pixels"}, lambda P, R: P * (1 + 6 + 4) + R[0] * (4 + 2 * 16)),
-    "sums of regions": ({"sum_regions"}, lambda P, R: sum(R) * (4 + 4 + 16 + 4) + sum(R[1:]) * 2 * 16),
-    "points of regions": ({"region_points"}, lambda P, R: sum(R) * (16 + 16 + 8)),
-    "edges of all levels": ({"weigh_edges", "walk_pixels", "walk_list"},
-                            lambda P, R: P * (4 * len(R) + 4 * (len(R) - 1)) + sum(R) * (16 + 16 + 4)),
-    "choices of regions": ({"choose"}, lambda P, R: sum(R) * (8 + 4 + 8)),
-    "labels": ({"_compose", "relabel"}, lambda P, R: P * 8),
+SHIPPED = {"compactness": 0.8, "self_loop": "none"}  # of the tokenizer of spit_tiny_16
+STAGES: dict[str, tuple[set[str], Callable[[int, list[int], int], int]]] = {
+    # Stages of τ: their kernels, and the fewest bytes that they must read and write for P pixels of three channels, R
+    # regions at each level that joins again, and boxes of B bytes. What a cache serves again is not counted. A region's
+    # sums and its point take 16 bytes each, its key 8, a pixel's direction 1.
+    "contrast": ({"_look_up"}, lambda P, R, B: P * 9),
+    "diffusion, 4 steps": ({"_diffuse"}, lambda P, R, B: P * 12),
+    "level 0: best neighbour": ({"link_pixels"}, lambda P, R, B: P * (6 + 1)),
+    "trees: roots and numbers": ({"count_roots", "number_roots"},
+                                 lambda P, R, B: P * (1 + 1) + sum(R) * (4 + 4 + 4 + 16 + B)),
+    "sums of pixels": ({"sum_pixels"}, lambda P, R, B: P * (1 + 6 + 4) + R[0] * (4 + 2 * (16 + B))),
+    "sums of regions": ({"sum_regions"},
+                        lambda P, R, B: sum(R) * (4 + 4 + 16 + B + 4) + sum(R[1:]) * 2 * (16 + B)),
+    "points of regions": ({"region_points"}, lambda P, R, B: sum(R) * (16 + 16 + 8)),
+    "edges of all levels": ({"weigh_edges"},
+                            lambda P, R, B: P * (4 * len(R) + 4 * (len(R) - 1)) + sum(R) * (16 + B + 16 + 4)),
+    "choices of regions": ({"choose"}, lambda P, R, B: sum(R) * (8 + 4 + 8)),
+    "labels": ({"relabel"}, lambda P, R, B: P * 8),
 }
 
 
@@ -56,10 +58,10 @@ def main() -> None:
     single = wide[:1].contiguous()
     partition = tokenizer(square)
     bars = [
-        ("superpixels 256², batch 256", lambda: tokenizer(square), 256, 0.025, 0.241),
+        ("superpixels 256², batch 256", lambda: tokenizer(square), 256, 0.008, 0.241),
         ("superpixels 321×481, batch 128", lambda: tokenizer(wide), 128, 0.07, 0.539),
         ("superpixels 321×481, batch 1", lambda: tokenizer(single), 1, 1.0, 13.9),
-        ("features 256², batch 256", lambda: extractor(square, partition), 256, 0.03, 0.555),
+        ("features 256², batch 256", lambda: extractor(square, partition), 256, 0.006, 0.555),
     ]
     for name, function, batch, bar, published in bars:
         cost = median_ms(function, device, rounds=30, warm_up=5) / batch
@@ -73,42 +75,58 @@ def main() -> None:
         ratios = ", ".join(f"{after / before:.2f}" for before, after in zip(costs[::2], costs[1::2], strict=True))
         print(f"with {sweeps} sweeps of refinement superpixels cost {ratios} times as much")
     rate = copy_rate(device)
-    print(f"\ncopying moves {rate / 1e12:.2f} TB/s\n{'stage':34s} {'MB':>7s} {'floor ms':>9s} {'ms':>7s} {'×':>5s}")
-    for name, kernels, moved in floors(square, tokenizer, partition):
-        print_floor(name, kernels, moved, rate)
+    print(f"\ncopying moves {rate / 1e12:.2f} TB/s")
+    print_floors("τ", token_floors(square, tokenizer), rate)
+    print_floors("τ of spit_tiny_16", token_floors(square, spit.SuperpixelTokenizer(**SHIPPED)), rate)
+    print_floors("φ", feature_floors(square, partition), rate)
 
 
-def print_floor(name: str, milliseconds: float, moved: float, rate: float) -> None:
-    floor = 1000 * moved / rate
-    print(f"{name:34s} {moved / 1e6:7.0f} {floor:9.3f} {milliseconds:7.3f} {milliseconds / floor:5.1f}")
+Floor = tuple[str, float, float]  # a stage, its milliseconds, and the fewest bytes that it must move; 0 if not counted
 
 
-def floors(images: Tensor, tokenizer: spit.SuperpixelTokenizer,
-           partition: spit.Partition) -> list[tuple[str, float, float]]:
-    """For each stage its time and the fewest bytes it must read and write."""
+def print_floors(title: str, floors: Iterator[Floor], rate: float) -> None:
+    """One line for each stage, and their sum."""
+    print(f"\n{title:34s} {'MB':>7s} {'floor ms':>9s} {'ms':>7s} {'×':>5s}")
+    total = 0.0
+    for name, milliseconds, moved in floors:
+        floor = 1000 * moved / rate
+        total += milliseconds
+        print(f"{name:34s} {moved / 1e6:7.0f} {floor:9.3f} {milliseconds:7.3f} {milliseconds / floor:5.1f}"
+              if moved else f"{name:34s} {'':7s} {'':9s} {milliseconds:7.3f}")
+    print(f"{'sum':34s} {'':7s} {'':9s} {total:7.3f}", flush=True)
+
+
+def token_floors(images: Tensor, tokenizer: spit.SuperpixelTokenizer) -> Iterator[Floor]:
+    """The stages of τ."""
     pixels, *regions = tokenizer.hierarchy(images).counts.sum(1).tolist()  # of the batch, level by level
-    channels, tokens = images.shape[1], regions[-1]
+    spent = kernel_times(lambda: tokenizer(images))
+    for name, (kernels, moved) in STAGES.items():
+        yield name, sum(spent.pop(kernel, 0.0) for kernel in kernels), moved(pixels, regions[:-1],
+                                                                            16 * (tokenizer.compactness > 0))
+    yield "all others", sum(spent.values()), 0
+
+
+def feature_floors(images: Tensor, partition: spit.Partition) -> Iterator[Floor]:
+    """The stages of φ."""
+    pixels, channels, tokens = partition.blocks[0].numel(), images.shape[1], int(partition.offsets[-1])
     extractor = spit.FeatureExtractor()
-    spent = kernel_times(lambda: tokenizer(images)) | {
-        f"φ{name}": ms for name, ms in kernel_times(lambda: extractor(images, partition)).items()}
-
-    def time(*names: str) -> float:
-        return sum(ms for kernel, ms in spent.items() if kernel in names)
-
-    return [
-        *((name, time(*kernels), moved(pixels, regions[:-1])) for name, (kernels, moved) in STAGES.items()),
-        ("φ: colour with its contrast", time("φ_look_up", "φ_color_patches"),
-         pixels * channels * (1 + 4 + 4) + pixels * 4 + tokens * 3 * 256 * 4),
-        ("φ: boxes", time("φ_boxes"), pixels * 4 + tokens * 16),
-        ("φ: position histogram", time("φ_position_histogram"), pixels * 4 + tokens * 256 * 4),
-        ("φ: gradients and their histogram", time("φ_scharr", "φ_gradient_histogram"),
-         pixels * (channels + 8 + 8 + 4) + tokens * 256 * 4),
-    ]
+    spent = kernel_times(lambda: extractor(images, partition))
+    stages = {
+        "colour with its contrast": ({"_color_patches"}, pixels * (channels + 4) + tokens * channels * 256 * 4),
+        "boxes": ({"_boxes", "_flip"}, pixels * 4 + tokens * 16),
+        "images of regions": ({"_owners"}, tokens * 4),
+        "position histogram": ({"_position_histogram"}, pixels * 4 + tokens * 256 * 4),
+        "gradients": ({"_scharr"}, pixels * (channels + 8)),
+        "gradient histogram": ({"_gradient_histogram"}, pixels * (8 + 4) + tokens * 256 * 4),
+    }
+    for name, (kernels, moved) in stages.items():
+        yield name, sum(spent.pop(kernel, 0.0) for kernel in kernels), moved
+    yield "all others", sum(spent.values()), 0
 
 
 def kernel_times(function: Callable[[], Any], rounds: int = 5) -> dict[str, float]:
     """Milliseconds on the device of every kernel, added up over one call."""
-    for _ in range(3):
+    for _ in range(4):
         function()
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         for _ in range(rounds):

@@ -63,9 +63,10 @@ gpu.scharr(images)
 gpu.scharr(images[:, :1].byte())
 gpu.refine(labels, offsets, images.byte(), 1)
 gpu.region_boxes(labels, offsets)
+gpu.compose([labels.flatten(), labels.flatten()], [torch.tensor([0, size * size])] * 3)
 gpu.color_patches(images.requires_grad_(), labels, offsets, boxes, 16).sum().backward()
 gpu.color_patches(images[:, :1], labels, offsets, boxes, 1)
-for sigma in (0.0, 0.025):
+for sigma in (0.0, 0.025, 0.05):
     gpu.position_histogram(labels, offsets, 16, sigma, boxes)
     gpu.gradient_histogram(images[:, :2].detach(), labels, offsets, 16, sigma, boxes)
 gpu.region_features(images.byte(), torch.zeros(3, 256), images[:, :2].detach(), labels, offsets, boxes, boxes, 5, False,

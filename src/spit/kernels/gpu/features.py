@@ -11,7 +11,7 @@ from spit.kernels.gpu.preprocess import look_up
 from spit.kernels.gpu.regions import locate, owners, strips
 from spit.kernels.sampling import differentiable, side_by_side
 
-WARPS = 4  # of a colour patch
+WARPS = 8  # of a colour patch
 
 
 def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,

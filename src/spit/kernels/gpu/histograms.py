@@ -17,6 +17,7 @@ LANES = 32
 DENSE = 16  # pixels per product of two matrices
 HELD = 256  # pixels that are listed before they are added up
 NOWHERE = tl.constexpr(1e9)  # a value so far away that its kernel is 0 at every bin
+REGISTERS: int | None = None  # of a thread of the gradient histogram, at most (default: as many as it takes)
 WINDOWS = (4, 6)  # bins a side around a gradient of 0, where five in six pixels of a photo are
 
 
@@ -59,7 +60,7 @@ def write_gradients(out: Tensor, gradients: Tensor, labels: Tensor, offsets: Ten
         gradients.contiguous(), labels.contiguous(), offsets, boxes.contiguous(), owner, held, out, height, width,
         held.stride(0), out.stride(0), low, high, math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0,
         K=bins, PADDED=_padded(bins), FIRST=first, WINDOW=window, EMPIRICAL=sigma == 0, STEP=STEP, LANES=LANES,
-        DENSE=DENSE, HELD=HELD, num_warps=1, num_stages=1)
+        DENSE=DENSE, HELD=HELD, num_warps=1, num_stages=1, **({"maxnreg": REGISTERS} if REGISTERS else {}))
 
 
 def _padded(bins: int) -> int:
@@ -208,14 +209,25 @@ def _add_outer(sums, y, x, WINDOW: tl.constexpr):
 
 
 @triton.jit
-def _gradients_at(planes, pixel, mask, pixels, K: tl.constexpr, EMPIRICAL: tl.constexpr):
-    """The gradients of listed pixels, or the numbers of their cells."""
-    dy = tl.load(planes + pixel, mask, 0.0).to(tl.float32)
-    dx = tl.load(planes + pixels + pixel, mask, 0.0).to(tl.float32)
+def _rows(labels, row, column, bottom, right, width, STEP: tl.constexpr, LANES: tl.constexpr):
+    """The labels of a few rows of a box, −1 beyond it."""
+    x = column + tl.arange(0, LANES)
+    rows = tl.tuple([])
+    for k in tl.static_range(STEP):
+        rows += (tl.load(labels + (row + k) * width + x, (x < right) & (row + k < bottom), -1),)
+    return rows
+
+
+@triton.jit
+def _gradients_at(planes, held, j, count, pixels, K: tl.constexpr, EMPIRICAL: tl.constexpr):
+    """Listed pixels and their gradients, or the numbers of their cells; behind the list they are far from all bins."""
+    pixel = tl.load(held + j, j < count, 0)
+    dy = tl.load(planes + pixel, j < count, NOWHERE).to(tl.float32)
+    dx = tl.load(planes + pixels + pixel, j < count, NOWHERE).to(tl.float32)
     if EMPIRICAL:
-        dy = _cell(dy, K)
+        dy = tl.where(j < count, _cell(dy, K), NOWHERE)
         dx = _cell(dx, K)
-    return tl.where(mask, dy, NOWHERE), dx
+    return pixel, dy, dx
 
 
 @triton.jit
@@ -243,48 +255,49 @@ def _gradient_histogram(gradients, labels, offsets, boxes, owner, held, out, hei
     size = 0
     row = top
     column = tl.where(top < bottom, left, right)
+    ahead = _rows(labels, row, column, bottom, right, width, STEP, LANES)  # what is needed next is on its way
     while column < right:
         count = 0
         while (column < right) & (count <= HELD - STEP * LANES):
             first = row * width + column + lane
-            owns = tl.tuple([])
-            found = tl.zeros((LANES,), tl.int32)
-            for k in tl.static_range(STEP):
-                inside = (column + lane < right) & (row + k < bottom)
-                own = (tl.load(labels + first + k * width, inside, -1) == label).to(tl.int32)
-                owns += (own,)
-                found += own
-            place = count + tl.cumsum(found, 0) - found
-            for k in tl.static_range(STEP):
-                tl.store(held + place, first + k * width, owns[k] > 0)
-                place += owns[k]
-            count += tl.sum(found, 0)
+            here = ahead
             row += STEP
             column = tl.where(row < bottom, column, column + LANES)
             row = tl.where(row < bottom, row, top)
+            ahead = _rows(labels, row, column, bottom, right, width, STEP, LANES)
+            found = tl.zeros((LANES,), tl.int32)
+            for k in tl.static_range(STEP):
+                found += (here[k] == label).to(tl.int32)
+            place = count + tl.cumsum(found, 0) - found
+            for k in tl.static_range(STEP):
+                tl.store(held + place, first + k * width, here[k] == label)
+                place += (here[k] == label).to(tl.int32)
+            count += tl.sum(found, 0)
         size += count
         tl.debug_barrier()
         others = 0
+        pixel, dy, dx = _gradients_at(planes, held, lane, count, pixels, K, EMPIRICAL)
         for begin in range(0, count, LANES):
-            listed = begin + lane < count
-            pixel = tl.load(held + begin + lane, listed, 0)
-            dy, dx = _gradients_at(planes, pixel, listed, pixels, K, EMPIRICAL)
-            near = listed & (dy >= low) & (dy < high) & (dx >= low) & (dx < high)
+            later, later_dy, later_dx = _gradients_at(planes, held, begin + LANES + lane, count, pixels, K, EMPIRICAL)
+            near = (dy >= low) & (dy < high) & (dx >= low) & (dx < high)
             sums = _add_outer(sums, _in_window(tl.where(near, dy, NOWHERE), scale, K, FIRST, WINDOW, EMPIRICAL),
                               _in_window(tl.where(near, dx, 0.0), scale, K, FIRST, WINDOW, EMPIRICAL), WINDOW)
-            far = (listed & (near == 0)).to(tl.int32)
+            far = ((begin + lane < count) & (near == 0)).to(tl.int32)
             some = tl.sum(far, 0)
             if some > 0:
                 tl.store(held + others + tl.cumsum(far, 0) - 1, pixel, far > 0)
                 others += some
+            pixel = later
+            dy = later_dy
+            dx = later_dx
         tl.debug_barrier()
         high_part = tl.zeros((PADDED, PADDED), tl.float32)
         low_part = tl.zeros((PADDED, PADDED), tl.float32)
         for begin in range(0, others, DENSE):
             j = begin + tl.arange(0, DENSE)
-            dy, dx = _gradients_at(planes, tl.load(held + j, j < others, 0), j < others, pixels, K, EMPIRICAL)
-            rows_high, rows_low = _halves(_kernel(dy[None, :], bins[:, None], scale, K, EMPIRICAL))
-            columns_high, columns_low = _halves(_kernel(dx[:, None], bins[None, :], scale, K, EMPIRICAL))
+            _pixel, y, x = _gradients_at(planes, held, j, others, pixels, K, EMPIRICAL)
+            rows_high, rows_low = _halves(_kernel(y[None, :], bins[:, None], scale, K, EMPIRICAL))
+            columns_high, columns_low = _halves(_kernel(x[:, None], bins[None, :], scale, K, EMPIRICAL))
             high_part = tl.dot(rows_high, columns_high, high_part)
             low_part = tl.dot(rows_high, columns_low, low_part)
             low_part = tl.dot(rows_low, columns_high, low_part)

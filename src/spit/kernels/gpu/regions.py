@@ -9,7 +9,8 @@ from torch import Tensor
 
 from spit.kernels.gpu.launch import BLOCK, blocks
 
-STRIP = 16  # rows that a program walks down, keeping what it needs of the last two
+STRIP = 16  # rows that a program walks down, keeping what it needs of the last two; a quarter in small batches
+BUSY = 1024  # strips that keep a GPU busy
 
 
 def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Tensor:
@@ -26,7 +27,8 @@ def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Te
 def strips(batch: int, height: int, width: int) -> tuple[tuple[int, int, int], dict[str, int]]:
     """Programs that each walk down a strip, ROWS rows of BLOCK columns: their grid and these numbers."""
     block = min(BLOCK, max(int(triton.next_power_of_2(width)), 32))
-    return (blocks(width, block), blocks(height, STRIP), batch), {"ROWS": STRIP, "BLOCK": block}
+    rows = STRIP if batch * blocks(height, STRIP) >= BUSY else STRIP // 4
+    return (blocks(width, block), blocks(height, rows), batch), {"ROWS": rows, "BLOCK": block}
 
 
 def owners(offsets: Tensor, total: int) -> Tensor:
