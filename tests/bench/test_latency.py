@@ -49,7 +49,7 @@ def test_a_row_for_each_batch_size(model: SpitModel, photos: Tensor) -> None:
     said: list[str] = []
     rows = list(measure_latency("ours", model, photos, CPU, SHORT, Timing(peer=False), said.append))
     assert [(row.model, row.batch, row.calls) for row in rows] == [("ours", 1, 6), ("ours", 2, 6)]
-    assert said == ["Timing batches of 1, ours", "Timing batches of 2, ours"]
+    assert said == ["Timing batches of 1", "Timing batches of 2"]
     for row in rows:
         assert 0 < row.p50_ms <= row.p99_ms
         assert row.images_per_second * row.p50_ms == pytest.approx(1000 * row.batch)
@@ -59,7 +59,12 @@ def test_a_row_for_each_batch_size(model: SpitModel, photos: Tensor) -> None:
 
 def test_timm_stands_beside_and_sees_the_same_photos(model: SpitModel, photos: Tensor, timm: list[Tensor]) -> None:
     ours: list[Tensor] = []
-    model.register_forward_pre_hook(lambda _, given: ours.append(given[0]))
+
+    def keep(_: nn.Module, given: tuple[Tensor]) -> None:
+        assert len(ours) == len(timm), "calls alternate"
+        ours.append(given[0])
+
+    model.register_forward_pre_hook(keep)
     rows = list(measure_latency("ours", model, photos, CPU, SHORT))
     assert [(row.model, row.batch) for row in rows] == [
         ("ours", 1), ("timm 0 vit_tiny_patch16_224", 1), ("ours", 2), ("timm 0 vit_tiny_patch16_224", 2)]
@@ -95,7 +100,7 @@ def test_time_runs_out_after_a_few_calls(model: SpitModel, photos: Tensor) -> No
 
 def test_percentiles(model: SpitModel, photos: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(1, 1000))
-    monkeypatch.setattr("spit.bench.latency._clocked", lambda call, images: float(next(times)))
+    monkeypatch.setattr("spit.bench.latency._clocked", lambda calls, images: [float(next(times))])
     plan = Plan((4,), calls=200, warm_up=2, seconds=60)
     [row] = measure_latency("ours", model, photos, CPU, plan, Timing(peer=False))
     assert row == Latency("ours", 4, 200, row.tokens, 102.5, 200.0, 4000 / 102.5, row.tokenizer_ms, row.features_ms,

@@ -1,7 +1,7 @@
 """Latency of whole calls, as a server sees them: from uint8 images in host memory to class scores there."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -79,10 +79,11 @@ class Latency:
 
 def measure_latency(name: str, model: SpitModel, photos: Tensor, device: torch.device, plan: Plan,
                     timing: Timing = Timing(), say: Say = lambda _: None) -> Iterator[Latency]:  # noqa: B008
-    """Latency of a model for each batch size, each followed by that of timm's ViT of the same width.
+    """Latency of a model for each batch size, each followed by that of timm's ViT of the same width, if there is one.
 
     The model runs in evaluation mode, compiled and in the precision that ``timing`` says. Each call gets other photos,
-    so that the number of tokens changes from call to call.
+    so that the number of tokens changes from call to call. Calls of the two models alternate: they see the same photos
+    and the same moments of a machine that others use too.
 
     Args:
         name: of the model, for the rows.
@@ -106,17 +107,17 @@ def measure_latency(name: str, model: SpitModel, photos: Tensor, device: torch.d
         networks.append((*peer, partial(_normalised, peer[1].eval(), timing.dtype)))
     for _, network, _ in networks if timing.compiled else ():
         network.compile()
+    calls = [partial(_classify, function, device, cast) for _, _, function in networks]
     for batch in plan.batches:
-        for title, network, function in networks:
-            say(f"Timing batches of {batch}, {title}")
-            draws = draw(photos, batch)
-            measure = partial(_clocked, partial(_classify, function, device, cast))
-            spent = _repeat(measure, draws, plan.warm_up, plan.calls, plan.seconds)
-            p50 = median(spent)
-            row = Latency(title, batch, len(spent), (photos.shape[-1] // 16) ** 2, p50,
-                          float(np.percentile(spent, 99, method="inverted_cdf")), 1000 * batch / p50)
+        say(f"Timing batches of {batch}")
+        draws = draw(photos, batch)
+        spent = _repeat(partial(_clocked, calls), draws, plan.warm_up, plan.calls, plan.seconds)
+        split = _repeat(partial(_stages, model, device, cast), draws, 1, max(LEAST, len(spent) // 10))
+        for (title, network, _), own in zip(networks, zip(*spent, strict=True), strict=True):
+            p50 = median(own)
+            row = Latency(title, batch, len(own), (photos.shape[-1] // 16) ** 2, p50,
+                          float(np.percentile(own, 99, method="inverted_cdf")), 1000 * batch / p50)
             if network is model:
-                split = _repeat(partial(_stages, model, device, cast), draws, 1, max(LEAST, len(spent) // 10))
                 tokens, *stages = zip(*split, strict=True)
                 row = replace(row, tokens=fmean(tokens), **dict(zip(STAGES, map(median, stages), strict=True)))
             yield row
@@ -157,11 +158,14 @@ def _normalised(network: nn.Module, dtype: torch.dtype, images: Tensor) -> Tenso
     return logits
 
 
-def _clocked(call: Network, images: Tensor) -> float:
-    """Milliseconds of a call by the clock, on every device."""
-    start = time.perf_counter()
-    call(images)
-    return 1000 * (time.perf_counter() - start)
+def _clocked(calls: Sequence[Network], images: Tensor) -> list[float]:
+    """Milliseconds of each call by the clock, on every device."""
+    spent = []
+    for call in calls:
+        start = time.perf_counter()
+        call(images)
+        spent.append(1000 * (time.perf_counter() - start))
+    return spent
 
 
 def _stages(model: SpitModel, device: torch.device, cast: Cast, images: Tensor) -> tuple[float, float, float, float]:
