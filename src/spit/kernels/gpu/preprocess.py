@@ -28,7 +28,7 @@ def look_up(images: Tensor, table: Tensor) -> Tensor:
 def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
     """See :func:`spit.kernels.reference.diffuse`.
 
-    The flux must be odd in Δ and 0 where |Δ| is a quarter of the range or more, like that of App. B.
+    The flux must be odd in Δ, like that of App. B.
     """
     batch, channels, height, width = features.shape
     source = features.contiguous()
@@ -63,6 +63,9 @@ def _diffuse(source, flux, out, height, width, strips, STEPS: tl.constexpr, SCAL
     x, own, top, bottom = strip_at(height, width, strips, STEPS, COLUMNS, ROWS, LANES)
     start = tl.program_id(1).to(tl.int64) * height * width
     inside = x < width
+    to_east = (x + 1 - width) >> 31  # all bits, or none: a GPU has room for few masks
+    to_west = -x >> 31
+    flux += 2 * SCALE
     rows = tl.tuple([])  # the last row that took s steps, and the flow into it from the north
     norths = tl.tuple([])
     for _ in tl.static_range(STEPS):
@@ -76,19 +79,13 @@ def _diffuse(source, flux, out, height, width, strips, STEPS: tl.constexpr, SCAL
         next_norths = tl.tuple([])
         for step in tl.static_range(STEPS):
             here = rows[step]
-            south = _flow_over(flux, row - here, inside & (y - step > 0) & (y - step < height), SCALE)
-            after = _flow_over(flux, east(here, LANES, COLUMNS) - here, x + 1 < width, SCALE)
-            before = tl.where(x > 0, west(after, LANES, COLUMNS), 0)
+            to_south = (step - y >> 31) & (y - step - height >> 31)
+            south = tl.load(flux + ((row - here) & to_south))  # over an edge of the grid that there is not, flux of 0
+            after = tl.load(flux + ((east(here, LANES, COLUMNS) - here) & to_east))
+            before = west(after, LANES, COLUMNS) & to_west
             next_rows += (row,)
             next_norths += (south,)
             row = tl.minimum(tl.maximum(here + south - norths[step] + after - before, -SCALE), SCALE)
         rows = next_rows
         norths = next_norths
         tl.store(out + start + (y - STEPS) * width + x, row.to(tl.int16), own & (y - STEPS >= top))
-
-
-@triton.jit
-def _flow_over(flux, difference, exists, SCALE: tl.constexpr):
-    """The flow over an edge of the grid; it rounds to 0 beyond a quarter of the range."""
-    near = exists & (difference > -SCALE // 2) & (difference < SCALE // 2)
-    return tl.load(flux + difference + 2 * SCALE, near, 0).to(tl.int32)
