@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from spit.bench import Latency
+from spit.bench import Check, Latency
 
 Run = Callable[..., Any]
 
@@ -71,6 +71,18 @@ def test_check_of_a_folder(spit: Run, photo: Callable[..., Path], tmp_path: Path
     assert result.code == 0
     assert result.json["exact"] is True
     assert {check["images"] for check in result.json["checks"]} == {1}
+
+
+def test_check_as_a_table(spit: Run, photo: Callable[..., Path], tmp_path: Path,
+                          monkeypatch: pytest.MonkeyPatch) -> None:
+    photo(tmp_path / "a.png")
+    checks = [Check("voronoi, seed=1", batch, same, 9) for batch, same in ((1, 9), (7, 8), (64, 9))]
+    monkeypatch.setattr("spit.cli.bench.check_labels", lambda *_: checks)
+    result = spit("bench", "--check", "--data", tmp_path, "--device", "cpu")
+    assert result.code == 1
+    assert result.out.splitlines()[0].endswith(": images whose labels equal the reference's")
+    assert [line.split("  ")[0] for line in result.out.splitlines()[1:]] == ["tokenizer", "voronoi, seed=1"]
+    assert result.out.split()[-4:] == ["9", "9", "8", "9"]
 
 
 def test_bad_input_is_one_line(spit: Run, tmp_path: Path) -> None:

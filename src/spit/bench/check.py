@@ -1,9 +1,9 @@
 """One partition on every device (contract 2): labels on real images, batch by batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 import torch
@@ -14,6 +14,8 @@ from spit.bench.threads import map_threads
 from spit.data.images import load_image
 from spit.parts import TOKENIZERS
 from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
+
+Spread = Callable[[Callable[[Tensor], Tensor], Iterable[Tensor]], Iterable[Tensor]]
 
 BATCHES = (1, 7, 64)
 CHECKED: tuple[Tokenizer, ...] = (
@@ -56,21 +58,24 @@ class Check:
 def check_labels(paths: Sequence[Path], device: torch.device) -> Iterator[Check]:
     """Labels on the device against numba's; on the CPU, numba's against the reference's; for every option.
 
-    Images of one size are put into batches of 1, 7 and 64. Numba's are of each image alone, on all threads.
+    Images of one size are put into batches of 1, 7 and 64. On the CPU each thread has a batch of its own, and
+    numba's labels are of each image alone.
     """
     images = sorted(map(load_image, paths), key=lambda image: image.shape)
     sizes = [torch.stack(list(run)) for _, run in groupby(images, key=lambda image: image.shape)]
+    parts = {batch: [part for block in sizes for part in block.split(batch)] for batch in BATCHES}
+    on_cpu = device.type == "cpu"
+    spread: Spread = map_threads if on_cpu else map
     for tokenizer in CHECKED:
         options = {key: value for key, value in tokenizer.config().items() if value != type(tokenizer)().config()[key]}
         name = ", ".join([str(TOKENIZERS.name_of(tokenizer)), *(f"{key}={value}" for key, value in options.items())])
-        expected = map_threads(partial(_labels, tokenizer), images)
+        expected = map_threads(partial(_labels, tokenizer, "cpu", torch.device("cpu")), parts[1])
         for batch in BATCHES:
-            with kernels.backend("reference" if device.type == "cpu" else "gpu"):
-                found = [labels for block in sizes for part in block.split(batch)
-                         for labels in tokenizer(part.to(device)).blocks[0].cpu()]
-            same = sum(torch.equal(labels, own) for labels, own in zip(found, expected, strict=True))
+            found = spread(partial(_labels, tokenizer, "reference" if on_cpu else "gpu", device), parts[batch])
+            same = sum(map(torch.equal, chain(*found), chain(*expected)))
             yield Check(name, batch, same, len(images))
 
 
-def _labels(tokenizer: Tokenizer, image: Tensor) -> Tensor:
-    return tokenizer(image).blocks[0][0]
+def _labels(tokenizer: Tokenizer, backend: str, device: torch.device, part: Tensor) -> Tensor:
+    with kernels.backend(backend):  # here, since a thread begins with the default
+        return tokenizer(part.to(device)).blocks[0].cpu()

@@ -17,7 +17,7 @@ from spit.predictor import Predictor
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CALLS = {"cpu": 50, "cuda": 200}
-WARM_UP = {"cpu": 3, "cuda": 10}  # a size's kernels are recorded on CUDA when it comes a third time
+WARM_UP = {"cpu": 3, "cuda": 50}  # numbers of tokens are recorded on CUDA when they come a third time
 LEAST = 5  # calls that are made however long they take
 SECONDS = 20.0
 STAGES = ("tokenizer_ms", "features_ms", "network_ms")
@@ -106,7 +106,7 @@ def measure_latency(name: str, model: SpitModel, photos: Tensor, device: torch.d
     if peer is not None:
         networks.append((*peer, partial(_normalised, peer[1].eval(), timing.dtype)))
     for _, network, _ in networks if timing.compiled else ():
-        network.compile()
+        network.compile(**({} if network is model else {"mode": timing.peer_mode}))
     calls = [partial(_classify, function, device, cast) for _, _, function in networks]
     for batch in plan.batches:
         say(f"Timing batches of {batch}")

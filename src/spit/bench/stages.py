@@ -19,6 +19,7 @@ from spit.registry import ARCHITECTURES, SIZES, create_model, load_model
 Answer = TypeVar("Answer")
 Say = Callable[[str], None]
 Cast = Callable[[], torch.autocast]
+MODE = "reduce-overhead"  # CUDA graphs, as spit train uses them
 DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
 
 
@@ -27,6 +28,8 @@ class Timing(Computing):
     """What is timed, and how."""
 
     compiled: bool | None = option(None, "torch.compile, for timm's model as well (default: on a GPU)", flag="compile")
+    peer_mode: str = option("default", "Mode of torch.compile for timm's model; spit's is compiled as spit train does",
+                            choices=("default", "reduce-overhead", "max-autotune"))
     training: bool = option(True, "Time training steps too")
     peer: bool = option(True, "Time timm's ViT of the same width in the same run, if timm is installed")
     rounds: int | None = option(None, "Timed calls, whose median counts (default: on a GPU 20, on a CPU 5; "
@@ -100,7 +103,7 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
         runs.append((*peer, torch.randn_like(images, dtype=timing.dtype), float(images.shape[-1] // 16) ** 2))
     for title, network, pixels, count in runs:
         if timing.compiled:
-            network.compile()
+            network.compile(mode=MODE if network is model else timing.peer_mode)
         yield row("inference", title, count, _inference(network, pixels, cast))
         if timing.training:
             yield row("training", title, count, _training(network, pixels, cast))

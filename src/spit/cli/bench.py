@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from spit.bench import Plan, Timing, check_labels, measure_latency, measure_stages, photo_batch
+from spit.bench.check import BATCHES
 from spit.bench.latency import LEAST, SECONDS
 from spit.bench.photos import sample_photos
 from spit.bench.stages import model_to_time
@@ -142,9 +143,12 @@ def _check(paths: list[Path], device: torch.device, as_json: bool) -> int:
     if as_json:
         print_json({"machine": machine(device), "exact": exact, "checks": [asdict(check) for check in checks]})
     else:
-        show(f"{machine(device)}: labels equal to {'the reference' if device.type == 'cpu' else 'numba'}'s")
-        show_table(["tokenizer", "batch", "same", "images"],
-                   [[check.tokenizer, str(check.batch), str(check.same), str(check.images)] for check in checks])
+        show(f"{machine(device)}: images whose labels equal {'the reference' if device.type == 'cpu' else 'numba'}'s")
+        same: dict[str, list[str]] = {}
+        for check in checks:
+            same.setdefault(check.tokenizer, [str(check.images)]).append(str(check.same))
+        show_table(["tokenizer", "images", *(f"batch {batch}" for batch in BATCHES)],
+                   [[name, *counts] for name, counts in same.items()])
     return 0 if exact else 1
 
 
