@@ -2,8 +2,9 @@
 
 ``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba and
 ``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
-selects one. The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run
-on any device.
+selects one. While a fresh install compiles the numba loops, the reference serves operations whose bits are the
+same, see ``kernels.cpu.background``. The operations of ``kernels.portable`` and ``kernels.published`` are plain torch
+and run on any device.
 
 Code outside this package imports from here or from ``kernels.rules``, never from a backend.
 """
@@ -24,6 +25,7 @@ from spit.kernels import reference
 from spit.kernels.portable import exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.published import ONE, published_superpixels
 from spit.kernels.rules import SCALE, Levels, Rules
+from spit.kernels.threads import single_torch_thread, threads
 from spit.options import check_choice
 from spit.replay import Tensors, replay
 
@@ -31,7 +33,7 @@ __all__ = [
     "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
     "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram",
     "published_superpixels", "recorded", "refine", "region_boxes", "region_features", "region_sizes", "saturate",
-    "scharr", "superpixel_labels", "superpixels",
+    "scharr", "superpixel_labels", "superpixels", "threads", "wait_until_compiled",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -73,13 +75,29 @@ def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors, opt
     return replay(operation, tensors, options) if on_gpu else operation(tensors, options)
 
 
-def _dispatched(definition: Operation) -> Operation:
-    """Dispatch an operation to the backend of its first argument."""
+def wait_until_compiled() -> None:
+    """Have the CPU's compiled loops serve from now on, for those who measure time."""
+    _load("cpu").BACKGROUND.wait()
+
+
+def _dispatched(definition: Operation, exact: bool = True) -> Operation:
+    """Dispatch an operation to the backend of its first argument.
+
+    Args:
+        exact: whether the backends agree to the last bit, so that the reference may serve instead of the CPU's loops.
+    """
+    name = definition.__name__
 
     @wraps(definition)
     def operation(*args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else next(iter(kwargs.values()))
-        return getattr(_backend(first), definition.__name__)(*args, **kwargs)
+        chosen = _backend(first)
+        if exact and _forced.get() is None and chosen.__name__ == "spit.kernels.cpu":
+            numbers = first.numel() if isinstance(first, Tensor) else first[0].numel()
+            if not chosen.BACKGROUND.serves(numbers):
+                with single_torch_thread():
+                    return getattr(reference, name)(*args, **kwargs)
+        return getattr(chosen, name)(*args, **kwargs)
 
     return cast(Operation, operation)
 
@@ -94,8 +112,8 @@ refine = _dispatched(reference.refine)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_boxes = _dispatched(reference.region_boxes)
 compose = _dispatched(reference.compose)
-color_patches = _dispatched(reference.color_patches)
-position_histogram = _dispatched(reference.position_histogram)
-gradient_histogram = _dispatched(reference.gradient_histogram)
-scharr = _dispatched(reference.scharr)
-region_features = _dispatched(reference.region_features)
+color_patches = _dispatched(reference.color_patches, exact=False)
+position_histogram = _dispatched(reference.position_histogram, exact=False)
+gradient_histogram = _dispatched(reference.gradient_histogram, exact=False)
+scharr = _dispatched(reference.scharr, exact=False)
+region_features = _dispatched(reference.region_features, exact=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from spit import kernels
 from spit.images import Images, image_blocks
 from spit.options import Options
 from spit.partition import Partition
@@ -22,14 +23,16 @@ class Tokenizer(Options, ABC):
         Partition(2 images of 64×48, regions [12, 12])
     """
 
-    def __call__(self, images: Images) -> Partition:
+    def __call__(self, images: Images, *, threads: int | None = None) -> Partition:
         """Partition every image. The result for an image never depends on the others.
 
         Args:
             images: ``(B, C, H, W)``, one ``(C, H, W)``, or a list of ``(C, H, W)`` of different sizes; uint8, or
                 floats in [0, 1]. They are not modified.
+            threads: CPU threads, an image each (default: ``torch.get_num_threads()``). The labels do not depend on it.
         """
-        return Partition.cat([self.partition(block) for block in image_blocks(images)])
+        with kernels.threads(threads):
+            return Partition.cat([self.partition(block) for block in image_blocks(images)])
 
     @abstractmethod
     def partition(self, block: Tensor) -> Partition:

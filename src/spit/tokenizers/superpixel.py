@@ -83,13 +83,17 @@ class SuperpixelTokenizer(Tokenizer):
             part = Partition._trusted((labels,), offsets)
         return self.refined(part, block)
 
-    def hierarchy(self, images: Images) -> Hierarchy:
+    def hierarchy(self, images: Images, *, threads: int | None = None) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
 
         The final merge and the bound on the count, if set, add levels after π^(T). Refinement moves the boundaries of
         the last level; the levels below are cut along them, so that all stay nested.
+
+        Args:
+            images, threads: as for ``self(images)``.
         """
-        return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
+        with kernels.threads(threads):
+            return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
 
     def _hierarchy(self, block: Tensor) -> Hierarchy:
         levels = self._levels(block)

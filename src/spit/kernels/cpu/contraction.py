@@ -188,16 +188,19 @@ def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, 
     boxes[:, :2] = height + width
     boxes[:, 2:] = -1
     for y in range(height):
+        row = labels[y * width : (y + 1) * width]
         for x in range(width):
-            v = labels[y * width + x]
+            v = np.uint64(row[x])
             sizes[v] += 1
-            for c in range(channels):
-                sums[v, c] += planes[c, y, x]
             box = boxes[v]
             box[0] = min(box[0], y)
             box[1] = min(box[1], x)
-            box[2] = max(box[2], y)
+            box[2] = y
             box[3] = max(box[3], x)
+        for c in range(channels):
+            plane = planes[c, y]
+            for x in range(width):
+                sums[np.uint64(row[x]), c] += plane[x]
     return sums, sizes, boxes
 
 

@@ -1,5 +1,9 @@
-"""φ in numba: the functions of ``reference/features.py``, one image per thread."""
+"""φ in numba: the functions of ``reference/features.py``, one image per thread.
 
+Numpy makes the arrays that the loops fill: numba would compile each way of making one.
+"""
+
+from functools import lru_cache
 from math import ceil, floor, log, sqrt
 from typing import Any
 
@@ -13,17 +17,22 @@ from spit.kernels.sampling import differentiable
 
 RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is skipped
 TABLE_STEPS = 2048  # table entries per σ: linear interpolation errs by less than 1/(8·2048²) = 3e-8
+MOST_ROWS = 2**15  # of the table for four bins
+RIM = 2  # bins around the histogram, which only kernels at its border reach
+U = np.uint64  # numba asks of a signed index whether it counts from the end
 
 
 def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.position_histogram`."""
     _, height, width = labels.shape
     histogram = torch.empty(int(offsets[-1]), bins * bins)
-    y_weights, *y_range = _position_weights(height, max(height, width), bins, sigma)
-    x_weights, *x_range = _position_weights(width, max(height, width), bins, sigma)
-    x_sums = np.pad(x_weights, ((1, 0), (0, 0))).cumsum(0)
-    for_each_image(_position_histogram, labels, y_weights, *y_range, x_sums, *x_range,
-                   histogram.split(offsets.diff().tolist()))
+    rows = _position_weights(height, max(height, width), bins, sigma)
+    columns = _position_sums(width, max(height, width), bins, sigma)
+
+    def count(labels: Array, out: Array) -> None:
+        _position_histogram(labels, *rows, *columns, *_zeros(len(out), bins), out)
+
+    for_each_image(count, labels, histogram.split(offsets.diff().tolist()))
     return histogram
 
 
@@ -31,19 +40,42 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
                        boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
     histogram = torch.empty(int(offsets[-1]), bins * bins)
-    for_each_image(_gradient_histogram, gradients, labels, bins, sigma, _gaussian_table(),
-                   histogram.split(offsets.diff().tolist()))
+    width = 0.5 * bins * sigma  # σ in bins
+    narrow = TABLE_STEPS / MOST_ROWS <= width <= RIM / RADIUS
+
+    def count(gradients: Array, labels: Array, out: Array) -> None:
+        if narrow:
+            _four_bins(gradients, labels, bins, width, _four_weights(width), *_zeros(len(out), bins + 2 * RIM), out)
+        else:
+            _gradient_histogram(gradients, labels, bins, sigma, _gaussian_table(), np.empty(bins),
+                                *_zeros(len(out), bins), out)
+
+    for_each_image(count, gradients, labels, histogram.split(offsets.diff().tolist()))
     return histogram
 
 
 def scharr(images: Tensor) -> Tensor:
     """See :func:`spit.kernels.reference.scharr`."""
     dtype, white = (torch.float32, 255) if images.dtype == torch.uint8 else (images.dtype, 1)
-    gradients = torch.empty(len(images), 2, *images.shape[2:], dtype=dtype)
-    for_each_image(_scharr, images, white, gradients)
+    batch, _, height, width = images.shape
+    gradients = torch.empty(batch, 2, height, width, dtype=dtype)
+    for_each_image(_scharr, images, white, torch.empty(batch, height + 2, width + 2, dtype=dtype), gradients)
     return gradients
 
 
+def _zeros(count: int, bins: int) -> tuple[Array, Array]:
+    """An empty histogram for each region, and their sizes."""
+    return np.zeros(count * bins * bins), np.zeros(count, np.int64)
+
+
+@lru_cache(maxsize=32)
+def _position_sums(size: int, longest: int, bins: int, sigma: float) -> tuple[Array, Array, Array]:
+    """:func:`_position_weights`, the kernels as prefix sums."""
+    weights, first, last = _position_weights(size, longest, bins, sigma)
+    return np.pad(weights, ((1, 0), (0, 0))).cumsum(0), first, last
+
+
+@lru_cache(maxsize=32)
 def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple[Array, Array, Array]:
     """The kernel of each row (or column) at each bin, and the first and last bin within its radius."""
     place = 2 * np.arange(size) + 1 - size + longest  # (y' + 1)·max(H, W)
@@ -61,50 +93,109 @@ def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple
 
 @compiled
 def _position_histogram(labels: Array, y_weights: Array, y_first: Array, y_last: Array, x_sums: Array, x_first: Array,
-                        x_last: Array, out: Array) -> None:
+                        x_last: Array, histogram: Array, sizes: Array, out: Array) -> None:
     """Along a run of one label the x kernel sums to a difference of two prefix sums."""
-    height, width = labels.shape
     bins = y_weights.shape[1]
-    count = len(out)
-    histogram = np.zeros(count * bins * bins)
-    sizes = np.zeros(count, np.int64)
-    for y in range(height):
+    for y in range(len(labels)):
+        here, weights = labels[y], y_weights[y]
+        low, end_y = y_first[y], y_last[y] + 1
         start = 0
-        while start < width:
-            label = labels[y, start]
+        while start < len(here):
+            label = here[start]
             end = start + 1
-            while end < width and labels[y, end] == label:
+            while end < len(here) and here[end] == label:
                 end += 1
             sizes[label] += end - start
+            own = U(label) * U(bins * bins)
+            before, after = x_sums[start], x_sums[end]
             for kx in range(x_first[start], x_last[end - 1] + 1):
-                run = x_sums[end, kx] - x_sums[start, kx]
-                for ky in range(y_first[y], y_last[y] + 1):
-                    histogram[(label * bins + ky) * bins + kx] += y_weights[y, ky] * run
+                run = after[kx] - before[kx]
+                for ky in range(low, end_y):
+                    histogram[own + U(ky * bins + kx)] += weights[ky] * run
             start = end
-    _divide(histogram, sizes, out)
+    for v in range(len(out)):
+        answer, size = out[v], np.float64(max(sizes[v], 1))
+        first = U(v * bins * bins)
+        for k in range(bins * bins):
+            answer[U(k)] = histogram[first + U(k)] / size
 
 
-@inlined
-def _divide(histogram: Array, sizes: Array, out: Array) -> None:
-    count, bins = out.shape
-    for v in range(count):
-        size = max(sizes[v], 1)
-        for k in range(bins):
-            out[v, k] = histogram[v * bins + k] / size
-
-
+@lru_cache(maxsize=1)
 def _gaussian_table() -> Array:
     """exp(−d²/2) at d = i / TABLE_STEPS, up to the radius and one step beyond for the interpolation."""
     return np.exp(-((np.arange(int(RADIUS * TABLE_STEPS) + 3) / TABLE_STEPS) ** 2) / 2)
 
 
+@lru_cache(maxsize=8)
+def _four_weights(width: float) -> Array:
+    """The kernels of the two bins on either side of a place, for places from one bin's centre to the next's.
+
+    Args:
+        width: σ in bins.
+    """
+    rows = ceil(TABLE_STEPS / width)
+    distance = np.abs(np.arange(rows + 2)[:, None] / rows + 1 - np.arange(4)) / width
+    return np.where(distance <= RADIUS, np.exp(-(distance**2) / 2), 0.0).reshape(-1)
+
+
 @compiled
-def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float, table: Array, out: Array) -> None:
+def _four_bins(gradients: Array, labels: Array, bins: int, sigma: float, table: Array, histogram: Array, sizes: Array,
+               out: Array) -> None:
+    """The gradient histogram if the kernel, σ in bins, reaches two bins to either side at most.
+
+    Most places are so far from the outer ones of the four that only two bins in each direction count.
+    """
+    half = 0.5 * bins
+    wide = U(bins + 2 * RIM)
+    rows = len(table) // 4 - 2
+    inner = 1.5 - RADIUS * sigma  # from the middle between two bins, how far their neighbours are out of reach
+    for y in range(len(labels)):
+        here, down, across = labels[y], gradients[0, y], gradients[1, y]
+        for x in range(len(here)):
+            label = U(here[x])
+            sizes[label] += 1
+            y_place = (down[x] + 1.0) * half + (RIM - 0.5)  # in bins, the rim among them; bin k has its centre at k
+            x_place = (across[x] + 1.0) * half + (RIM - 0.5)
+            ky, kx = min(max(int(y_place), 1), bins + 1), min(max(int(x_place), 1), bins + 1)
+            y_rest, x_rest = y_place - ky, x_place - kx
+            few = max(abs(y_rest - 0.5), abs(x_rest - 0.5)) < inner
+            yi, xi = min(max(int(y_rest * rows), 0), rows), min(max(int(x_rest * rows), 0), rows)
+            y_rest, x_rest = y_rest * rows - yi, x_rest * rows - xi
+            i, j = U(4 * xi), U(4 * yi)
+            b = table[i + U(1)] + x_rest * (table[i + U(5)] - table[i + U(1)])
+            c = table[i + U(2)] + x_rest * (table[i + U(6)] - table[i + U(2)])
+            row = (label * wide + U(ky)) * wide + U(kx)
+            if few:
+                north = table[j + U(1)] + y_rest * (table[j + U(5)] - table[j + U(1)])
+                south = table[j + U(2)] + y_rest * (table[j + U(6)] - table[j + U(2)])
+                histogram[row] += north * b
+                histogram[row + U(1)] += north * c
+                histogram[row + wide] += south * b
+                histogram[row + wide + U(1)] += south * c
+            else:
+                a = table[i] + x_rest * (table[i + U(4)] - table[i])
+                d = table[i + U(3)] + x_rest * (table[i + U(7)] - table[i + U(3)])
+                row -= wide + U(1)
+                for _ in range(4):
+                    weight = table[j] + y_rest * (table[j + U(4)] - table[j])
+                    histogram[row] += weight * a
+                    histogram[row + U(1)] += weight * b
+                    histogram[row + U(2)] += weight * c
+                    histogram[row + U(3)] += weight * d
+                    j += U(1)
+                    row += wide
+    for v in range(len(out)):
+        answer, size = out[v], np.float64(max(sizes[v], 1))
+        for ky in range(bins):
+            first = (U(v) * wide + U(ky + RIM)) * wide + U(RIM)
+            for kx in range(bins):
+                answer[U(ky * bins + kx)] = histogram[first + U(kx)] / size
+
+
+@compiled
+def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float, table: Array, x_weights: Array,
+                        histogram: Array, sizes: Array, out: Array) -> None:
     height, width = labels.shape
-    count = len(out)
-    histogram = np.zeros(count * bins * bins)
-    sizes = np.zeros(count, np.int64)
-    x_weights = np.empty(bins)
     half = 0.5 * bins
     reach = half * RADIUS * sigma  # in bins
     steps = TABLE_STEPS / (half * sigma) if sigma > 0 else 0.0  # table entries per bin
@@ -128,7 +219,9 @@ def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float
                 row = (label * bins + ky) * bins
                 for kx in range(x_first, x_end):
                     histogram[row + kx] += y_weight * x_weights[kx]
-    _divide(histogram, sizes, out)
+    for v in range(len(out)):
+        for k in range(bins * bins):
+            out[v, k] = histogram[v * bins * bins + k] / max(sizes[v], 1)
 
 
 @inlined
@@ -141,74 +234,104 @@ def _gaussian(table: Array, place: float) -> Any:
 @inlined
 def _taps(start: int, end: int, limit: int, places: Array, weights: Array) -> None:
     """The two pixels between which each sample lies and their weights, 0 beyond the image; see the reference."""
-    resolution = len(places)
+    resolution = places.shape[1]
     for i in range(resolution):
         place = max((2 * i + 1) * (end - start) - resolution, 0)
-        low = place // (2 * resolution)
-        high = min(low + 1, end - start - 1)
+        low = start + place // (2 * resolution)
+        high = min(low + 1, end - 1)
         weight = (place % (2 * resolution)) / (2 * resolution)
-        places[i, 0], weights[i, 0] = start + low, 1 - weight
-        places[i, 1], weights[i, 1] = start + high, weight
-        for tap in range(2):
-            if places[i, tap] < 0 or places[i, tap] >= limit:
-                places[i, tap], weights[i, tap] = 0, 0
+        has_low, has_high = (low >= 0) & (low < limit), (high >= 0) & (high < limit)
+        places[0, i], weights[0, i] = low if has_low else 0, 1 - weight if has_low else 0
+        places[1, i], weights[1, i] = high if has_high else 0, weight if has_high else 0
+
+
+@inlined
+def _corners(i: int, n: int, places: Array, weights: Array, labels: Array, masked: bool, corners: Array) -> None:
+    """The weights of the four pixels around each sample of row i of patch n."""
+    above, below = labels[places[0, i]], labels[places[1, i]]
+    north, south = weights[0, i], weights[1, i]
+    for j in range(corners.shape[1]):
+        left, right = places[2, j], places[3, j]
+        west, east = weights[2, j], weights[3, j]
+        corners[0, j] = north * west if not masked or above[left] == n else 0.0
+        corners[1, j] = north * east if not masked or above[right] == n else 0.0
+        corners[2, j] = south * west if not masked or below[left] == n else 0.0
+        corners[3, j] = south * east if not masked or below[right] == n else 0.0
 
 
 @compiled
-def _color_patches(image: Array, patches: Array, labels: Array, boxes: Array, masked: bool, adjoint: bool) -> None:
+def _sample_colors(image: Array, patches: Array, labels: Array, boxes: Array, masked: bool, places: Array,
+                   weights: Array, corners: Array) -> None:
     count, channels, resolution, _ = patches.shape
-    height, width = labels.shape
-    ys, xs = np.empty((resolution, 2), np.int64), np.empty((resolution, 2), np.int64)
-    y_weights, x_weights = np.empty((resolution, 2)), np.empty((resolution, 2))
     for n in range(count):
-        _taps(boxes[n, 0], boxes[n, 2], height, ys, y_weights)
-        _taps(boxes[n, 1], boxes[n, 3], width, xs, x_weights)
+        _taps(boxes[n, 0], boxes[n, 2], labels.shape[0], places[:2], weights[:2])
+        _taps(boxes[n, 1], boxes[n, 3], labels.shape[1], places[2:], weights[2:])
         for i in range(resolution):
-            top, bottom = ys[i, 0], ys[i, 1]
-            for j in range(resolution):
-                left, right = xs[j, 0], xs[j, 1]
-                a = y_weights[i, 0] * x_weights[j, 0] if not masked or labels[top, left] == n else 0.0
-                b = y_weights[i, 0] * x_weights[j, 1] if not masked or labels[top, right] == n else 0.0
-                c = y_weights[i, 1] * x_weights[j, 0] if not masked or labels[bottom, left] == n else 0.0
-                d = y_weights[i, 1] * x_weights[j, 1] if not masked or labels[bottom, right] == n else 0.0
-                for channel in range(channels):
-                    plane, patch = image[channel], patches[n, channel]
-                    if adjoint:
-                        plane[top, left] += a * patch[i, j]
-                        plane[top, right] += b * patch[i, j]
-                        plane[bottom, left] += c * patch[i, j]
-                        plane[bottom, right] += d * patch[i, j]
-                    else:
-                        patch[i, j] = (a * plane[top, left] + b * plane[top, right]
-                                       + c * plane[bottom, left] + d * plane[bottom, right])
+            _corners(i, n, places, weights, labels, masked, corners)
+            for channel in range(channels):
+                top, bottom = image[channel, places[0, i]], image[channel, places[1, i]]
+                line = patches[n, channel, i]
+                for j in range(resolution):
+                    left, right = places[2, j], places[3, j]
+                    line[j] = (corners[0, j] * top[left] + corners[1, j] * top[right]
+                               + corners[2, j] * bottom[left] + corners[3, j] * bottom[right])
+
+
+@compiled
+def _sample_adjoint(image: Array, patches: Array, labels: Array, boxes: Array, masked: bool, places: Array,
+                    weights: Array, corners: Array) -> None:
+    count, channels, resolution, _ = patches.shape
+    for n in range(count):
+        _taps(boxes[n, 0], boxes[n, 2], labels.shape[0], places[:2], weights[:2])
+        _taps(boxes[n, 1], boxes[n, 3], labels.shape[1], places[2:], weights[2:])
+        for i in range(resolution):
+            _corners(i, n, places, weights, labels, masked, corners)
+            for channel in range(channels):
+                for j in range(resolution):
+                    value = patches[n, channel, i, j]
+                    for corner in range(4):
+                        image[channel, places[corner // 2, i], places[2 + corner % 2, j]] += corners[corner, j] * value
 
 
 def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, masked: bool,
             adjoint: bool) -> None:
     counts = offsets.diff().tolist()
-    for_each_image(_color_patches, images, patches.split(counts), labels, boxes.split(counts), masked, adjoint)
+    resolution = patches.shape[-1]
+    loop = _sample_adjoint if adjoint else _sample_colors
+
+    def sample(*given: Any) -> None:
+        places = np.empty((4, resolution), np.uint64)
+        loop(*given, places, np.empty((4, resolution)), np.empty((4, resolution)))
+
+    for_each_image(sample, images, patches.split(counts), labels, boxes.split(counts), masked)
 
 
 color_patches = differentiable(_sample)
 
 
 @compiled
-def _scharr(image: Array, white: int, out: Array) -> None:
+def _scharr(image: Array, white: int, grey: Array, out: Array) -> None:
+    """``grey`` gets the sum of the channels, with a rim that repeats its border."""
     channels, height, width = image.shape
-    grey = np.zeros((height, width), out.dtype)
-    for channel in range(channels):
-        for y in range(height):
-            for x in range(width):
-                grey[y, x] += image[channel, y, x]
     for y in range(height):
-        above, below = max(y - 1, 0), min(y + 1, height - 1)
+        line = grey[y + 1]
+        for channel in range(channels):
+            row = image[channel, y]
+            for x in range(width):
+                line[x + 1] = row[x] if channel == 0 else line[x + 1] + row[x]
+        line[0], line[width + 1] = line[1], line[width]
+    for x in range(width + 2):
+        grey[0, x], grey[height + 1, x] = grey[1, x], grey[height, x]
+    scale = 16 * channels * white
+    for y in range(height):
+        above, here, below = grey[y], grey[y + 1], grey[y + 2]
+        down, across = out[0, y], out[1, y]
         for x in range(width):
-            left, right = max(x - 1, 0), min(x + 1, width - 1)
-            dy = 3.0 * (grey[below, left] - grey[above, left])
-            dy += 10.0 * (grey[below, x] - grey[above, x])
-            dy += 3.0 * (grey[below, right] - grey[above, right])
-            dx = 3.0 * (grey[above, right] - grey[above, left])
-            dx += 10.0 * (grey[y, right] - grey[y, left])
-            dx += 3.0 * (grey[below, right] - grey[below, left])
-            out[0, y, x] = dy / (16 * channels * white)
-            out[1, y, x] = dx / (16 * channels * white)
+            dy = 3.0 * (below[x] - above[x])
+            dy += 10.0 * (below[x + 1] - above[x + 1])
+            dy += 3.0 * (below[x + 2] - above[x + 2])
+            dx = 3.0 * (above[x + 2] - above[x])
+            dx += 10.0 * (here[x + 2] - here[x])
+            dx += 3.0 * (below[x + 2] - below[x])
+            down[x] = dy / scale
+            across[x] = dx / scale

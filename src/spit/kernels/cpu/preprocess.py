@@ -33,9 +33,11 @@ def saturate(features: Tensor, push: int) -> Tensor:
 @compiled
 def _look_up(image: Array, table: Array, out: Array) -> None:
     for c in range(image.shape[0]):
+        curve = table[c]
         for y in range(image.shape[1]):
-            for x in range(image.shape[2]):
-                out[c, y, x] = table[c, image[c, y, x]]
+            row, line = image[c, y], out[c, y]
+            for x in range(len(row)):
+                line[x] = curve[row[x]]
 
 
 @compiled

@@ -7,14 +7,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy.typing as npt
-import torch
 from torch import Tensor
+
+from spit.kernels.threads import thread_count
 
 Array = npt.NDArray[Any]
 
 
 def for_each_image(kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Call a kernel for every image, on ``torch.get_num_threads()`` threads, and collect what it returns.
+    """Call a kernel for every image, on :func:`thread_count` threads, and collect what it returns.
 
     Raises the first error. A loader's worker process, where torch has one thread, makes the calls in turn.
     Calls must not nest.
@@ -32,7 +33,7 @@ def for_each_image(kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
         return kernel(*(argument if part is None else part[b]
                         for argument, part in zip(arguments, parts, strict=True)))
 
-    threads = torch.get_num_threads()
+    threads = thread_count()
     if min(threads, count) <= 1:
         return [call(b) for b in range(count)]
     return list(_pool(threads, os.getpid()).map(call, range(count)))

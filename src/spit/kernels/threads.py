@@ -1,0 +1,43 @@
+"""How many threads the CPU's kernels run on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Run the CPU's kernels in this block on so many threads, an image each; None leaves the number as it is.
+
+    It never changes an answer.
+    """
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise ValueError(f"expected threads as a whole number of 1 or more, got {count!r}")
+    token = _threads.set(_threads.get() if count is None else count)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+def thread_count() -> int:
+    """The threads of the block, or torch's own number."""
+    return _threads.get() or torch.get_num_threads()
+
+
+@contextmanager
+def single_torch_thread() -> Iterator[None]:
+    """Keep torch's operations in this block on one thread.
+
+    Several would wait for each other at every operation while another process takes their cores.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

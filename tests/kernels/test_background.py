@@ -1,0 +1,206 @@
+"""A fresh install: the reference answers while another process compiles."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from spit import kernels
+from spit.kernels import cpu, reference
+from spit.kernels.cpu import background, compilation
+from spit.kernels.cpu.background import SERVED, Background
+
+LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
+fcntl = pytest.importorskip("fcntl")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Background:
+    """A machine where nothing is compiled yet; ``start`` takes the lock, as the process would, and compiles nothing."""
+    held = []
+
+    def start(stamp: Path) -> bool:
+        held.append(background._lock_file(stamp).open("w"))
+        fcntl.flock(held[0], fcntl.LOCK_EX)
+        return False
+
+    monkeypatch.setattr(background, "start", start)
+    yield Background(str(tmp_path))
+    for file in held:
+        file.close()
+
+
+def end(fresh: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends, and its lock with it."""
+    monkeypatch.setattr(background, "_locked", lambda _: False)
+
+
+def test_the_reference_serves_until_the_stamp_is_there(fresh: Background) -> None:
+    assert not fresh.serves(10)
+    assert not fresh.serves(10)
+    fresh.stamp.touch()
+    assert fresh.serves(10)
+    assert fresh.done
+
+
+def test_a_stamp_from_before_needs_no_process(fresh: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "start", lambda _: pytest.fail("started"))
+    fresh.stamp.touch()
+    assert fresh.serves(10)
+
+
+def test_a_process_that_fails_is_not_waited_for(fresh: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not fresh.serves(10)
+    end(fresh, monkeypatch)
+    assert fresh.serves(10)
+
+
+@pytest.mark.parametrize("error", [PermissionError, FileNotFoundError])
+def test_a_process_that_cannot_be_started(fresh: Background, monkeypatch: pytest.MonkeyPatch,
+                                          error: type[OSError]) -> None:
+    def refuse(_: Path) -> bool:
+        raise error
+
+    monkeypatch.setattr(background, "start", refuse)
+    assert fresh.serves(10)
+
+
+def test_a_large_first_call_compiles_for_itself(fresh: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "start", lambda _: pytest.fail("started"))
+    assert fresh.serves(SERVED + 1)
+
+
+def test_many_calls_wait_for_the_process(fresh: Background) -> None:
+    assert not fresh.serves(SERVED)
+    writer = threading.Timer(0.2, fresh.stamp.touch)
+    writer.start()
+    assert fresh.serves(10)
+    writer.join()
+
+
+def test_waiting_has_an_end(fresh: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "PATIENCE", 0.1)
+    assert not fresh.serves(SERVED)
+    assert fresh.serves(10)
+
+
+def test_without_a_cache_the_reference_serves_as_long_as_it_may() -> None:
+    none = Background(None)
+    assert not none.serves(SERVED)
+    assert none.serves(1)
+
+
+def test_wait_ends_it(fresh: Background) -> None:
+    fresh.wait()
+    assert fresh.serves(1)
+
+
+def test_one_process_for_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Process:
+        def __init__(self, command: list[str], **options: object) -> None:
+            started.append(os.dup(options["pass_fds"][0]))  # the process has the lock's file open
+
+        def wait(self) -> None:
+            pass
+
+    monkeypatch.setattr(background, "_Detached", Process)
+    stamp = tmp_path / "spit.compiled"
+    assert not background.start(stamp)
+    assert background._locked(stamp)
+    assert not background.start(stamp)
+    assert len(started) == 1
+    os.close(started[0])
+    assert not background._locked(stamp)
+
+
+@pytest.mark.parametrize("executable", [None, "", "/usr/bin/uwsgi"])
+def test_no_process_where_the_interpreter_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                       executable: str | None) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    assert background.start(tmp_path / "spit.compiled")
+
+
+def test_loops_compile_without_a_folder_to_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba import njit
+
+    def refuse(**options: object) -> Callable[..., object]:
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(compilation, "njit", refuse)
+    loop = compilation.compiled(lambda x: x + 1)
+    assert loop(1) == 2
+    assert loop.stats.cache_path is None
+
+
+class TestDispatch:
+    @pytest.fixture(autouse=True)
+    def who(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for module, name in ((reference, "reference"), (cpu, "cpu")):
+            for operation in ("region_boxes", "scharr"):
+                monkeypatch.setattr(module, operation, lambda *_, name=name: (name, torch.get_num_threads()))
+        monkeypatch.setattr(cpu, "BACKGROUND", Background(None))
+
+    def test_the_reference_serves_on_one_thread(self) -> None:
+        before = torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            assert kernels.region_boxes(LABELS, OFFSETS) == ("reference", 1)
+            assert torch.get_num_threads() == 2
+        finally:
+            torch.set_num_threads(before)
+
+    def test_features_are_never_served_by_it(self) -> None:
+        assert kernels.scharr(LABELS)[0] == "cpu"
+
+    def test_a_backend_that_is_forced_serves(self) -> None:
+        with kernels.backend("cpu"):
+            assert kernels.region_boxes(LABELS, OFFSETS)[0] == "cpu"
+
+    def test_compiled_loops_serve_once_waited_for(self) -> None:
+        kernels.wait_until_compiled()
+        assert kernels.region_boxes(LABELS, OFFSETS)[0] == "cpu"
+
+
+FRESH = """
+import torch, spit
+from spit import kernels
+from spit.kernels.cpu import BACKGROUND, contraction, features, forest, preprocess, refinement, regions, voronoi
+
+images = torch.randint(0, 256, (1, 3, 40, 40), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+tokenizer = spit.SuperpixelTokenizer(levels=2, max_tokens=20, refine=1, features="saturated", merge_threshold=0.01)
+calls = (lambda: tokenizer(images).labels, lambda: tokenizer.hierarchy(images).at(30).labels,
+         lambda: tokenizer.hierarchy(images).at(1000).labels, lambda: spit.VoronoiTokenizer(9)(images).labels)
+first = [call() for call in calls]
+assert not BACKGROUND.done
+kernels.wait_until_compiled()
+assert BACKGROUND.stamp.exists()
+for labels, call in zip(first, calls, strict=True):
+    assert torch.equal(labels, call())
+spit.FeatureExtractor()(images, tokenizer(images))
+spit.FeatureExtractor(fill="image")(images, tokenizer(images))
+for module in (contraction, features, forest, preprocess, refinement, regions, voronoi):
+    for name, loop in vars(module).items():
+        if hasattr(loop, "stats") and loop.stats.cache_path is not None and loop.signatures:
+            print(name, sum(loop.stats.cache_misses.values()))
+"""
+
+
+def test_a_fresh_install_answers_at_once_and_compiles_everything_elsewhere(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", FRESH], capture_output=True, text=True, check=False,
+                          env=environment)
+    assert done.returncode == 0, done.stderr
+    misses = dict(line.split() for line in done.stdout.splitlines())
+    assert "link_pixels" in misses
+    assert "_four_bins" in misses
+    assert set(misses.values()) == {"0"}, misses
+    assert [path.suffix for path in tmp_path.rglob("spit-*")].count(".compiled") == 1
