@@ -137,7 +137,7 @@ class SpitModel(Conventions):
         blocks = self._check(images)
         partition = self._partition(images, blocks)
         replayed = None
-        if self.replayed is not None and self.replayed.serves(blocks, partition):
+        if self.replayed is not None and self.replayed.serves(blocks, partition) and not (recorder and recorder.fused):
             replayed = self.replayed(blocks[0], partition)
             if recorder is None:
                 return replayed
@@ -192,7 +192,7 @@ class SpitModel(Conventions):
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
-        return self.forward(images, record=()).class_token
+        return self.run(self.drop_tokens(self.tokenize(images)[1])[0])[1]
 
     def compile(self, **options: Any) -> None:
         """Compile f in place, which takes most of the time; τ and φ are kernels already.

@@ -99,7 +99,8 @@ class Transformer(nn.Module):
         """:meth:`run_blocks`, by compiled code if there is any."""
         if self.compiled is None:
             return self.run_blocks(values, spans, recorder)
-        if self.compiled_steps is not None and self.training and torch.is_grad_enabled() and values.is_cuda:
+        training = self.training and torch.is_grad_enabled() and values.is_cuda
+        if self.compiled_steps is not None and training and not recorder:
             rows = round_up(len(values), step_of(len(values)))
             padded = F.pad(values, (0, 0, 0, rows - len(values)))
             return _run_any_length(self.compiled_steps, padded, spans.rounded(rows), None)[: len(values)]

@@ -30,8 +30,8 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
                             f"classes of the photos, got {classes}")
     model.config = data.apply_to(model.config.replace(class_names=folder_names(photos.classes, classes)))
     validation = validation_of(recipe, team, photos.classes, model.config.eval_crop)
-    if optimization.compile:
-        model.compile()
+    if optimization.compile:  # CUDA graphs need gradients of their own in every pass
+        model.compile(mode="reduce-overhead" if optimization.accumulate == 1 and not team.together else None)
     name = recipe.model.pretrained or recipe.model.name
     task = Classification(model, optimization.smoothing, validation)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
