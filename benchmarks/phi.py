@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from gpu import copy_rate, kernel_times
@@ -38,7 +38,7 @@ class Stage(NamedTuple):
     name: str
     call: Callable[[Tensor, spit.Partition], Tensor]
     moved: int
-    trials: tuple[dict[str, int], ...] = ()
+    trials: tuple[dict[str, Any], ...] = ()
 
 
 def main() -> None:
@@ -97,9 +97,10 @@ def stages(images: Tensor, partition: spit.Partition, fill: str) -> list[Stage]:
                                        windows, K, fill == "zero", (1, 1.0), (1, 1.0))
 
     histogram = pixels * 4 + tokens * K * K * 4
-    strips: tuple[dict[str, int], ...] = ({"regions.STRIP": 8}, {"regions.STRIP": 32})
-    listed: tuple[dict[str, int], ...] = ({"histograms.REGISTERS": 64}, {"histograms.REGISTERS": 80},
-                                          {"histograms.REGISTERS": 104}, {"histograms.DENSE": 32})
+    strips: tuple[dict[str, Any], ...] = ({"regions.STRIP": 8}, {"regions.STRIP": 32})
+    listed: tuple[dict[str, Any], ...] = (
+        *({"histograms.REGISTERS": most} for most in (64, 80, 104)), {"histograms.DENSE": 32},
+        {"histograms.HELD": 512}, {"histograms.HELD": 512, "histograms.STEP": 8}, {"histograms.WINDOWS": (6,)})
     return [
         Stage("boxes", lambda given, part: kernels.region_boxes(part.blocks[0], part.offsets),
               pixels * 4 + tokens * 16, strips),
@@ -129,9 +130,9 @@ def busy(function: Callable[[], Tensor]) -> float:
 
 
 @contextmanager
-def constants(values: dict[str, int]) -> Iterator[None]:
+def constants(values: dict[str, Any]) -> Iterator[None]:
     """Constants of the GPU modules, "module.NAME", for as long as this lasts."""
-    kept: list[tuple[ModuleType, str, int]] = []
+    kept: list[tuple[ModuleType, str, Any]] = []
     try:
         for path, value in values.items():
             module, name = import_module(f"spit.kernels.gpu.{path.split('.')[0]}"), path.split(".")[1]

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 RULES = [
     Rules(),
     Rules(levels=6, loop_clip=inf, compactness=0.1),
+    Rules(loop_clip=None, compactness=0.8),
     Rules(levels=3, similarity="euclidean", loop_clip=None, merge_threshold=0.05, max_tokens=60),
     Rules(levels=3, similarity="variance", loop_clip=None, max_tokens=60),
 ]

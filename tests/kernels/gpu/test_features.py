@@ -144,11 +144,15 @@ class TestGradientHistogram:
         close(gpu.gradient_histogram(gradients, labels, offsets, bins, sigma),
               reference.gradient_histogram(gradients, labels, offsets, bins, sigma))
 
-    def test_a_whole_photo(self, gpu: Any, photo: Callable[[str, int], Tensor]) -> None:
+    @pytest.mark.parametrize("sigma", [0.025, 0.05, 2.0])
+    def test_a_whole_photo(self, gpu: Any, photo: Callable[[str, int], Tensor], sigma: float) -> None:
+        """One region of thousands of pixels. A GPU's products of matrices cut sums off: these must not add up."""
         labels, offsets = torch.zeros(1, 64, 64, dtype=torch.int32), torch.tensor([0, 1])
         gradients = reference.scharr(photo("astronaut", 64)[None])
-        close(gpu.gradient_histogram(gradients, labels, offsets, 16, 0.025),
-              reference.gradient_histogram(gradients, labels, offsets, 16, 0.025))
+        close(gpu.gradient_histogram(gradients, labels, offsets, 16, sigma),
+              reference.gradient_histogram(gradients, labels, offsets, 16, sigma))
+        close(gpu.position_histogram(labels, offsets, 16, sigma),
+              reference.position_histogram(labels, offsets, 16, sigma))
 
     def test_a_box_outside_the_image_is_empty(self, gpu: Any) -> None:
         labels, offsets = torch.zeros(1, 4, 5, dtype=torch.int32), torch.tensor([0, 1])

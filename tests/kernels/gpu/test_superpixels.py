@@ -46,6 +46,15 @@ def test_many_blocks(gpu: Any, mixed: Draw, rules: Rules) -> None:
     assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
 
 
+@pytest.mark.parametrize("width", [1, 24])
+def test_boxes_of_all_levels(gpu: Any, photo: Callable[[str, int], Tensor], width: int) -> None:
+    """With compactness alone, the choices of each level are those of its boxes and sizes."""
+    image = photo("coffee", 24)[None, :, :18, :width]
+    rules = Rules(levels=4, compactness=1.0, loop_clip=None)
+    features = (image.int() * 16 - SCALE).to(torch.int16)
+    assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_more_chunks_than_a_program_adds_up_at_once(gpu: Any, mixed: Draw) -> None:
     """1,240 pixels in 39 chunks of 32, whose counts are added 32 at a time."""

@@ -183,8 +183,8 @@ def _widen(boxes, region, box, mask, N: tl.constexpr, STRIDE: tl.constexpr):
     """Raise the four bounds of boxes. They only rise, so no atomic is needed if even an outdated one holds."""
     old = fields.read(boxes, region, mask, N, 4, STRIDE)
     for side in tl.static_range(4):
-        tl.atomic_max(boxes + region.to(tl.int64) * STRIDE + side, box[side], mask & (old[side] < box[side]),
-                      sem="relaxed")
+        bound = box[side] + 0  # Triton's interpreter takes a field of a record for all of it
+        tl.atomic_max(boxes + region.to(tl.int64) * STRIDE + side, bound, mask & (old[side] < bound), sem="relaxed")
 
 
 @triton.jit
