@@ -1,14 +1,17 @@
 """Inference of a compiled model on a GPU: φ, γ, f and h of a batch as one launch."""
 
+import copy
+from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
 
 from spit.backbone import Spans, Transformer
 from spit.backbone.block import product_dtype
 from spit.backbone.spans import STEP, round_up, step_of
+from spit.backbone.transformer import run_any_length, without_graphs
 from spit.embedder import put_class_token
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
@@ -24,16 +27,20 @@ class ReplayedInference:
     """Logits from a recording of everything after the tokenizer.
 
     The number of tokens differs from batch to batch. It is rounded up, so that a few recordings serve all batches; the
-    rows in excess belong to no image, and nothing reads them. Weights may change in place. If they move, call
-    :meth:`clear`.
+    rows in excess belong to no image, and nothing reads them. The last block computes the class tokens alone, which are
+    all that h reads. In half precision the matrices are copies, made again when the weights have changed in place. If
+    the weights move, call :meth:`clear`.
 
     Args:
-        model: with a compiled :class:`~spit.backbone.Transformer`.
+        model: with a :class:`~spit.backbone.Transformer`.
+        options: of :func:`torch.compile`.
     """
 
-    def __init__(self, model: "SpitModel") -> None:
+    def __init__(self, model: "SpitModel", **options: Any) -> None:
         self.model = model
+        self._options = without_graphs(options)
         self._recordings = Recordings()
+        self._networks: dict[torch.dtype, _Network] = {}
 
     def serves(self, blocks: ImageBlocks, partition: Partition) -> bool:
         """Whether these images can be answered so: in inference on a GPU, all of one size."""
@@ -46,34 +53,61 @@ class ReplayedInference:
 
     def __call__(self, block: Tensor, partition: Partition) -> Tensor:
         """The logits of a block, ``(B, num_classes)``. The only wait for the device is for the numbers of tokens."""
+        dtype = product_dtype(self.model.embedder.projection.weight)
+        if dtype not in self._networks:
+            self._networks[dtype] = _Network(self.model, dtype, self._options)
+        self._networks[dtype].refresh()
         offsets = partition.offsets
         total, longest = torch.stack([offsets[-1], offsets.diff().max()]).tolist()
-        dtype = product_dtype(self.model.embedder.projection.weight)
         options = (round_up(total, step_of(total)), round_up(longest + 1, STEP), dtype)
         logits, = self._recordings(self._answer, (block, partition.blocks[0], offsets), options)
         return logits
 
     def clear(self) -> None:
-        """Forget all recordings."""
+        """Forget all recordings and copies of weights."""
         self._recordings.clear()
+        self._networks.clear()
 
     def _answer(self, tensors: tuple[Tensor, ...], options: Any) -> tuple[Tensor, ...]:
-        """Nothing here waits for the device, nor casts weights by autocast, whose copies would outlive a recording."""
+        """Nothing here waits for the device."""
         (block, labels, offsets), (rows, longest, dtype) = tensors, options
-        model = self.model
-        with torch.autocast(block.device.type, enabled=False):
-            features = cast(FeatureExtractor, model.extractor).padded(block, labels, offsets, rows)
-            values = _linear(features, model.embedder.projection, dtype).to(model.embedder.class_token.dtype)
+        features = cast(FeatureExtractor, self.model.extractor).padded(block, labels, offsets, rows, dtype)
+        return (self._networks[dtype](features, offsets, longest),)
+
+
+class _Network:
+    """γ, f and h of a model, with matrices in the precision of the products, for features with rows in excess."""
+
+    def __init__(self, model: "SpitModel", dtype: torch.dtype, options: Mapping[str, Any]) -> None:
+        parts = (model.embedder, cast(Transformer, model.backbone), model.head)
+        self._copies = copy.deepcopy(parts)
+        for module in chain(*(part.modules() for part in self._copies)):
+            if isinstance(module, nn.Linear):
+                module.to(dtype)
+        self._weights, self._copied = (tuple(chain(*(part.parameters() for part in some)))
+                                       for some in (parts, self._copies))
+        self._counted = [weight for weight in self._weights if not weight.is_inference()]  # they know their version
+        self._version = -1
+        self._run = torch.compile(self._copies[1].run_first, **options)
+
+    def refresh(self) -> None:
+        """Copy the weights again if they have changed."""
+        version = sum(weight._version for weight in self._counted)
+        if version != self._version:
+            self._version = version
+            with torch.no_grad():
+                torch._foreach_copy_(self._copied, self._weights)
+
+    def __call__(self, features: Tensor, offsets: Tensor, longest: int) -> Tensor:
+        embedder, _, head = self._copies
+        rows = len(features)
+        with torch.autocast(features.device.type, enabled=False):
+            values = embedder.projection(features).to(embedder.class_token.dtype)
             padded = torch.cat([offsets[:-1], offsets.new_full((1,), rows)])  # the last image has the rows in excess
-            embedded = put_class_token(Tokens(values, padded), model.embedder.class_token)
+            embedded = put_class_token(Tokens(values, padded), embedder.class_token)
         firsts = offsets + torch.arange(len(offsets), device=offsets.device)
         spans = Spans(firsts.int(), embedded.image_of, (), longest, False)
-        values = model.backbone.run(embedded.values, spans)
-        with torch.autocast(block.device.type, enabled=False):
-            class_token = values[firsts[:-1]]
-            return (class_token if model.head.linear is None else _linear(class_token, model.head.linear, dtype),)
-
-
-def _linear(values: Tensor, layer: torch.nn.Linear, dtype: torch.dtype) -> Tensor:
-    """A linear layer as autocast to this dtype would compute it."""
-    return F.linear(values.to(dtype), layer.weight.to(dtype), None if layer.bias is None else layer.bias.to(dtype))
+        class_token = run_any_length(self._run, embedded.values, spans)
+        with torch.autocast(features.device.type, enabled=False):
+            logits: Tensor = head(class_token if head.linear is None else class_token.to(features.dtype))
+        return logits

@@ -207,7 +207,7 @@ class SpitModel(Conventions):
         """
         if isinstance(self.backbone, Transformer):
             self.backbone.compile_blocks(**options)
-            self.replayed = ReplayedInference(self)
+            self.replayed = ReplayedInference(self, **options)
         else:
             self.backbone.compile(**options)
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from spit.backbone import Recorder, Transformer, TransformerOptions
+from spit.backbone import Recorder, Spans, Transformer, TransformerOptions
 from spit.tokens import Tokens
 
 
@@ -204,9 +204,19 @@ class TestCompiled:
 
     def test_recording_nothing_needs_no_second_pass(self, monkeypatch):
         backbone, _ = twins()
-        backbone.compiled = lambda values, spans, recorder: values
+        backbone.compiled = lambda values, spans: values
         monkeypatch.setattr(backbone, "run_blocks", lambda *_: pytest.fail("a plain pass"))
         tokens = batch(4, 2)
         assert torch.equal(backbone(tokens, Recorder.of((), depth=3)).values, tokens.values)
         with pytest.raises(pytest.fail.Exception, match="a plain pass"):
             backbone(tokens, Recorder.of({"features": (-1,)}, depth=3))
+
+
+def test_first_rows_alone_are_those_of_all_rows():
+    torch.manual_seed(0)
+    network = transformer(8, depth=3, heads=2, qkv_bias=True, layer_scale=0.5).eval()
+    for tokens in (batch(3, 7, 1), batch(4, 4)):
+        spans = Spans.of(tokens)
+        with torch.no_grad():
+            expected = network.run_blocks(tokens.values, spans)[spans.offsets[:-1]]
+            torch.testing.assert_close(network.run_first(tokens.values, spans), expected)

@@ -58,6 +58,17 @@ class Attention(nn.Module):
         answer: Tensor = self.projection(mixed.flatten(1))
         return answer
 
+    def first(self, values: Tensor, spans: Spans) -> Tensor:
+        """:meth:`forward` for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``."""
+        width = values.shape[1]
+        weight, bias = self.qkv.weight.split([width, 2 * width]), (None, None)
+        if self.qkv.bias is not None:
+            bias = self.qkv.bias.split([width, 2 * width])
+        query = F.linear(values[spans.offsets[:-1]], weight[0], bias[0]).unflatten(-1, (self.heads, -1))
+        key, value = F.linear(values, weight[1], bias[1]).unflatten(-1, (2, self.heads, -1)).unbind(1)
+        mixed: Tensor = self.projection(first_attention(query, key, value, spans).flatten(1))
+        return mixed
+
     def maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
         """The attention maps of these values, one ``(heads, N, N)`` an image.
 
@@ -87,6 +98,19 @@ def ragged_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) ->
     return _looped(query, key, value, spans)
 
 
+def first_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+    """:func:`ragged_attention` for one query of each image.
+
+    Shape:
+        query and the result ``(B, heads, d)``, key and value ``(ΣN, heads, d)``.
+    """
+    if _takes_varlen(query):
+        return _varlen(query, key, value, spans, torch.arange(len(spans) + 1, device=query.device, dtype=torch.int32))
+    places = spans.padded_rows()
+    k, v = (_pad(rows, places, spans) for rows in (key, value))
+    return F.scaled_dot_product_attention(query[:, :, None], k, v, attn_mask=spans.padding_mask())[:, :, 0]
+
+
 def attention_maps(query: Tensor, key: Tensor, spans: Spans) -> tuple[Tensor, ...]:
     """``softmax(q kᵀ / √d)`` of each image, in float32.
 
@@ -113,23 +137,28 @@ def _looped(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
 
 
 def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
-    shape = (len(spans), spans.longest, *query.shape[1:])
-    size, places = len(spans) * spans.longest, spans.padded_rows()
-
-    def pad(rows: Tensor) -> Tensor:
-        empty = rows.new_zeros(size + 1, *rows.shape[1:])  # the last for rows of no image
-        return empty.index_copy(0, places, rows)[:size].view(shape).transpose(1, 2)  # (B, heads, N, d)
-
-    answer = F.scaled_dot_product_attention(pad(query), pad(key), pad(value), attn_mask=spans.padding_mask())
-    return answer.transpose(1, 2).flatten(0, 1)[places.clamp(max=size - 1)]
+    places = spans.padded_rows()
+    q, k, v = (_pad(rows, places, spans) for rows in (query, key, value))
+    answer = F.scaled_dot_product_attention(q, k, v, attn_mask=spans.padding_mask())
+    return answer.transpose(1, 2).flatten(0, 1)[places.clamp(max=len(spans) * spans.longest - 1)]
 
 
-def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
+def _pad(rows: Tensor, places: Tensor, spans: Spans) -> Tensor:
+    """Packed rows ``(ΣN, heads, d)`` as a padded batch ``(B, heads, longest, d)``."""
+    size = len(spans) * spans.longest
+    empty = rows.new_zeros(size + 1, *rows.shape[1:])  # the last for rows of no image
+    padded = empty.index_copy(0, places, rows)[:size]
+    return padded.view(len(spans), spans.longest, *rows.shape[1:]).transpose(1, 2)
+
+
+def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans, queries: Tensor | None = None) -> Tensor:
+    """Attention of packed rows; ``queries`` are the offsets of the queries if they are not those of the keys."""
     from torch.nn.attention.varlen import varlen_attn  # slow to import, and only CUDA needs it
 
     ends = spans.offsets
     longest = round_up(spans.longest, STEP)  # so that compiled code sees few different values
-    answer = varlen_attn(query, key, value, ends, ends, longest, longest)
+    answer = (varlen_attn(query, key, value, ends, ends, longest, longest) if queries is None
+              else varlen_attn(query, key, value, queries, ends, 1, longest))
     return answer if isinstance(answer, Tensor) else answer[0]
 
 

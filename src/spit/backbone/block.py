@@ -40,6 +40,12 @@ class Block(nn.Module):
         values = values + drop_images(self.scale1(self.attention(self.norm1(values), spans, observe)), spans, rate)
         return values + drop_images(self.scale2(self.mlp(self.norm2(values))), spans, rate)
 
+    def first(self, values: Tensor, spans: Spans) -> Tensor:
+        """What :meth:`forward` makes of the first row of each image in evaluation, ``(ΣN, D)`` to ``(B, D)``."""
+        first = values[spans.offsets[:-1]] + self.scale1(self.attention.first(self.norm1(values), spans))
+        answer: Tensor = first + self.scale2(self.mlp(self.norm2(first)))
+        return answer
+
     def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
         """This block's attention maps for these values, one ``(heads, N, N)`` an image."""
         return self.attention.maps(self.norm1(values), spans)

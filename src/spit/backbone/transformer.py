@@ -1,6 +1,6 @@
 """f: a stack of attention blocks and the final norm."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,7 +15,8 @@ from spit.backbone.spans import Spans, round_up, step_of
 from spit.options import Options, option
 from spit.tokens import Tokens
 
-Run = Callable[[Tensor, Spans, Recorder | None], Tensor]
+WITHOUT_GRAPHS: dict[str | None, str | None] = {
+    "reduce-overhead": None, "max-autotune": "max-autotune-no-cudagraphs"}  # modes of torch.compile
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ class Transformer(nn.Module):
         )
         self.norm = nn.LayerNorm(options.width, eps=1e-6)
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
-        self.compiled: Run | None = None
-        self.compiled_steps: Run | None = None  # for training, by CUDA graphs
+        self.compiled: Callable[..., Tensor] | None = None
+        self.compiled_steps: Callable[..., Tensor] | None = None  # for training, by CUDA graphs
         self.apply(initialize)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,16 +85,15 @@ class Transformer(nn.Module):
             recorder = None
         return tokens.replace(self.run(tokens.values, spans, recorder))
 
-    def compile_blocks(self, mode: str | None = None, **options: Any) -> None:
+    def compile_blocks(self, **options: Any) -> None:
         """Compile :meth:`run_blocks`; if the mode uses CUDA graphs, with those for training alone.
 
         Args:
-            mode: of :func:`torch.compile`.
             options: of :func:`torch.compile`.
         """
-        plain = {"reduce-overhead": None, "max-autotune": "max-autotune-no-cudagraphs"}
-        self.compiled = torch.compile(self.run_blocks, mode=plain.get(mode or "", mode), **options)
-        self.compiled_steps = torch.compile(self.run_blocks, mode=mode, **options) if mode in plain else None
+        self.compiled = torch.compile(self.run_blocks, **without_graphs(options))
+        graphs = options.get("mode") in WITHOUT_GRAPHS
+        self.compiled_steps = torch.compile(self.run_blocks, **options) if graphs else None
 
     def run(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """:meth:`run_blocks`, by compiled code if there is any."""
@@ -103,8 +103,8 @@ class Transformer(nn.Module):
         if self.compiled_steps is not None and training and not recorder:
             rows = round_up(len(values), step_of(len(values)))
             padded = F.pad(values, (0, 0, 0, rows - len(values)))
-            return _run_any_length(self.compiled_steps, padded, spans.rounded(rows), None)[: len(values)]
-        return _run_any_length(self.compiled, values, spans, recorder or None)
+            return run_any_length(self.compiled_steps, padded, spans.rounded(rows))[: len(values)]
+        return run_any_length(self.compiled, values, spans, recorder or None)
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""
@@ -121,12 +121,27 @@ class Transformer(nn.Module):
         answer: Tensor = self.norm(values)
         return answer
 
+    def run_first(self, values: Tensor, spans: Spans) -> Tensor:
+        """:meth:`run_blocks` in evaluation for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``."""
+        *blocks, last = cast(Iterable[Block], self.blocks)
+        for block in blocks:
+            values = block(values, spans)
+        answer: Tensor = self.norm(last.first(values, spans))
+        return answer
 
-def _run_any_length(compiled: Run, values: Tensor, spans: Spans, recorder: Recorder | None) -> Tensor:
+
+def without_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of :func:`torch.compile` with a mode that uses no CUDA graphs."""
+    mode = options.get("mode")
+    return {**options, "mode": WITHOUT_GRAPHS.get(mode, mode)}
+
+
+def run_any_length(compiled: Callable[..., Tensor], values: Tensor, spans: Spans,
+                   recorder: Recorder | None = None) -> Tensor:
     """Call compiled code so that another number of rows does not compile it again."""
     for rows in (values, spans.image_of):
         torch._dynamo.maybe_mark_dynamic(rows, 0)
-    return compiled(values, spans, recorder)
+    return compiled(values, spans) if recorder is None else compiled(values, spans, recorder)
 
 
 def initialize(module: nn.Module) -> None:

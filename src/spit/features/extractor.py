@@ -114,31 +114,33 @@ class FeatureExtractor(FeatureOptions):
             features.append(self._features(block, labels, offsets, boxes, windows))
         return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
 
-    def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int) -> Tensor:
+    def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
         """The features of one block on a GPU, ``(rows, width)``, without waiting for the number of regions.
 
         Args:
             rows: at least ΣN; the rows beyond mean nothing.
+            dtype: of the answer.
         """
         boxes = kernels.region_boxes(labels, offsets, rows)
-        return self._features(block, labels, offsets, boxes, self._windows(boxes, labels))
+        return self._features(block, labels, offsets, boxes, self._windows(boxes, labels), dtype)
 
     def _windows(self, boxes: Tensor, labels: Tensor) -> Tensor:
         """Where colours are sampled."""
         return squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes
 
-    def _features(self, block: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, windows: Tensor) -> Tensor:
+    def _features(self, block: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, windows: Tensor,
+                  dtype: torch.dtype = torch.float32) -> Tensor:
         """The features of the regions of one block."""
         position, texture = (self.position_bins, self.position_sigma), (self.gradient_bins, self.gradient_sigma)
         gradients = arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
         if self.fill != "mean":
             return kernels.region_features(*prepare(block, self.normalization), gradients, labels, offsets, boxes,
-                                           windows, self.resolution, self.fill == "zero", position, texture)
+                                           windows, self.resolution, self.fill == "zero", position, texture, dtype)
         parts = [color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill),
                  kernels.position_histogram(labels, offsets, *position, boxes)]
         if gradients is not None:
             parts.append(kernels.gradient_histogram(gradients, labels, offsets, *texture, boxes))
-        return torch.cat(parts, dim=1)
+        return torch.cat(parts, dim=1).to(dtype)
 
     def _match(self, blocks: Sequence[Tensor], partition: Partition) -> Sequence[Tensor]:
         """The images, uint8 or float32, in the blocks of the partition."""

@@ -30,7 +30,7 @@ def side_by_side(look_up: Callable[..., Tensor], color_patches: Callable[..., Te
 
     def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
                         boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
-                        texture: tuple[int, float]) -> Tensor:
+                        texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
         """ξ^col, ξ^pos and ξ^grad of each region side by side (§2.3).
 
         Args:
@@ -43,17 +43,18 @@ def side_by_side(look_up: Callable[..., Tensor], color_patches: Callable[..., Te
             masked: as in :func:`color_patches`.
             position: K and σ of :func:`position_histogram`.
             texture: K and σ of :func:`gradient_histogram`.
+            dtype: of the answer.
 
         Shape:
             images ``(B, C, H, W)``, table ``(C, 256)``, gradients ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets
-            ``(B + 1,)`` int64, boxes and windows ``(ΣN, 4)`` int32 to ``(ΣN, C·K·K + K·K + K·K)`` float32.
+            ``(B + 1,)`` int64, boxes and windows ``(ΣN, 4)`` int32 to ``(ΣN, C·K·K + K·K + K·K)``.
         """
         colors = images if table is None else look_up(images, table)
         parts = [color_patches(colors, labels, offsets, windows, resolution, masked).flatten(1),
                  position_histogram(labels, offsets, *position, boxes)]
         if gradients is not None:
             parts.append(gradient_histogram(gradients, labels, offsets, *texture, boxes))
-        return torch.cat(parts, 1)
+        return torch.cat(parts, 1).to(dtype)
 
     return region_features
 

@@ -230,3 +230,15 @@ def test_inputs_are_never_modified(gpu: Any) -> None:
     for call in calls:
         call()
         assert all(map(torch.equal, given, before))
+
+
+def test_features_in_half_precision(gpu: Any) -> None:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 5, (2, 20, 17), generator=generator).int()
+    offsets = torch.tensor([0, 5, 10])
+    images = torch.rand(2, 3, 20, 17, generator=generator)
+    boxes = reference.region_boxes(labels, offsets)
+    given = (images, None, reference.scharr(images), labels, offsets, boxes, boxes, 16, True, (16, 0.1), (16, 0.025))
+    got, expected = gpu.region_features(*given, torch.float16), reference.region_features(*given)
+    assert got.dtype == torch.float16
+    torch.testing.assert_close(got.float(), expected, rtol=2e-3, atol=1e-3)

@@ -16,14 +16,14 @@ WARPS = 8  # of a colour patch
 
 def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
                     boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
-                    texture: tuple[int, float]) -> Tensor:
+                    texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
     """See :func:`spit.kernels.reference.region_features`."""
     if images.requires_grad and torch.is_grad_enabled():
         return _side_by_side(images, table, gradients, labels, offsets, boxes, windows, resolution, masked, position,
-                             texture)
+                             texture, dtype)
     channels = images.shape[1]
     widths = [channels * resolution**2, position[0] ** 2, 0 if gradients is None else texture[0] ** 2]
-    features = torch.empty(len(boxes), sum(widths), device=labels.device)
+    features = torch.empty(len(boxes), sum(widths), dtype=dtype, device=labels.device)
     colors, positions, textures = features.split(widths, 1)
     labels, boxes, windows = labels.contiguous(), boxes.contiguous(), windows.contiguous()
     patches = colors.unflatten(1, (channels, resolution, resolution))

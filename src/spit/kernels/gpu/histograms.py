@@ -54,8 +54,8 @@ def write_gradients(out: Tensor, gradients: Tensor, labels: Tensor, offsets: Ten
     _, height, width = labels.shape
     first, window, low, high = _window(bins, sigma)
     # The list of a region's pixels takes the place of its histogram, which is written last, if it fits there.
-    held = out.view(torch.int32) if bins * bins >= HELD else torch.empty(
-        len(boxes), HELD, dtype=torch.int32, device=labels.device)
+    fits = out.dtype == torch.float32 and bins * bins >= HELD
+    held = out.view(torch.int32) if fits else torch.empty(len(boxes), HELD, dtype=torch.int32, device=labels.device)
     _gradient_histogram[(len(boxes),)](
         gradients.contiguous(), labels.contiguous(), offsets, boxes.contiguous(), owner, held, out, height, width,
         held.stride(0), out.stride(0), low, high, math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0,
