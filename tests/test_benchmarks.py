@@ -11,7 +11,7 @@ from PIL import Image
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
-WITHOUT_DATA = {"attribution", "cliffs", "limits", "newcomer"}  # photos of a wheel, made images, the project itself
+WITHOUT_DATA = {"attribution", "cliffs", "cpu", "limits", "newcomer"}  # photos of a wheel, made images, the project
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],
          "phi": ["--images", "nowhere"], "scaling": ["--images", "nowhere"], "tau": ["--images", "nowhere"],
          "throughput": ["--images", "nowhere"],

@@ -36,8 +36,10 @@ def single_torch_thread() -> Iterator[None]:
     Several would wait for each other at every operation while another process takes their cores.
     """
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    if before > 1:
+        torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        if before > 1:
+            torch.set_num_threads(before)

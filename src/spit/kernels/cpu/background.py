@@ -155,10 +155,8 @@ def compile_all() -> None:
     superpixels.between(colors[0], labels[0], None, 1)
     voronoi.nearest_sites(torch.tensor([[[1, 2], [5, 5]]], dtype=torch.int32), 8, 8)
     normal = preprocess.look_up(images, table.float())
-    features.color_patches(normal, labels, offsets, boxes, 4)
-    features.color_patches(normal, labels, offsets, boxes, 4, False)
-    features.position_histogram(labels, offsets, 4, 0.1)
-    features.gradient_histogram(features.scharr(images), labels, offsets, 4, 0.1)
+    features.region_features(normal, None, features.scharr(images), labels, offsets, boxes, boxes, 4, True, (4, 0.1),
+                             (4, 0.1))
 
 
 def _key() -> str:
@@ -170,6 +168,6 @@ def _key() -> str:
                           ).hexdigest()[:16]
 
 
-BACKGROUND = Background(regions._compose.stats.cache_path)
+BACKGROUND = Background(regions._climb.stats.cache_path)
 if hasattr(os, "register_at_fork"):  # a thread that the child does not have may hold the lock
     os.register_at_fork(after_in_child=lambda: setattr(BACKGROUND, "busy", threading.Lock()))

@@ -3,6 +3,7 @@
 Numpy makes the arrays that the loops fill: numba would compile each way of making one.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import ceil, floor, log, sqrt
 from typing import Any
@@ -12,8 +13,9 @@ import torch
 from torch import Tensor
 
 from spit.kernels.cpu.compilation import compiled, inlined
+from spit.kernels.cpu.preprocess import convert, look_up
 from spit.kernels.cpu.threads import Array, for_each_image
-from spit.kernels.sampling import differentiable
+from spit.kernels.sampling import differentiable, side_by_side
 
 RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is skipped
 TABLE_STEPS = 2048  # table entries per σ: linear interpolation errs by less than 1/(8·2048²) = 3e-8
@@ -22,17 +24,36 @@ RIM = 2  # bins around the histogram, which only kernels at its border reach
 U = np.uint64  # numba asks of a signed index whether it counts from the end
 
 
+def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
+                    boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
+                    texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
+    """See :func:`spit.kernels.reference.region_features`."""
+    if (torch.is_grad_enabled() and images.requires_grad) or torch.float64 in (images.dtype, dtype):
+        return _side_by_side(images, table, gradients, labels, offsets, boxes, windows, resolution, masked, position,
+                             texture, dtype)
+    count_positions, count_gradients = _positions(labels, *position), _gradients(*texture)
+    curves = None if table is None else table.numpy()
+    columns = images.shape[1] * resolution**2
+    ends = columns + position[0] ** 2
+    values = torch.empty(int(offsets[-1]), ends if gradients is None else ends + texture[0] ** 2)
+
+    def describe(image: Array, labels: Array, windows: Array, gradients: Array | None, out: Array) -> None:
+        if curves is not None:
+            image = convert(image, curves)
+        _sample_colors(image, out, labels, windows, masked, *_scratch(resolution))
+        count_positions(labels, out, columns)
+        if gradients is not None:
+            count_gradients(gradients, labels, out, ends)
+
+    counts = offsets.diff().tolist()
+    for_each_image(describe, images, labels, windows.split(counts), gradients, values.split(counts))
+    return values.to(dtype)
+
+
 def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.position_histogram`."""
-    _, height, width = labels.shape
     histogram = torch.empty(int(offsets[-1]), bins * bins)
-    rows = _position_weights(height, max(height, width), bins, sigma)
-    columns = _position_sums(width, max(height, width), bins, sigma)
-
-    def count(labels: Array, out: Array) -> None:
-        _position_histogram(labels, *rows, *columns, *_zeros(len(out), bins), out)
-
-    for_each_image(count, labels, histogram.split(offsets.diff().tolist()))
+    for_each_image(_positions(labels, bins, sigma), labels, histogram.split(offsets.diff().tolist()), 0)
     return histogram
 
 
@@ -40,17 +61,7 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
                        boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
     histogram = torch.empty(int(offsets[-1]), bins * bins)
-    width = 0.5 * bins * sigma  # σ in bins
-    narrow = TABLE_STEPS / MOST_ROWS <= width <= RIM / RADIUS
-
-    def count(gradients: Array, labels: Array, out: Array) -> None:
-        if narrow:
-            _four_bins(gradients, labels, bins, width, _four_weights(width), *_zeros(len(out), bins + 2 * RIM), out)
-        else:
-            _gradient_histogram(gradients, labels, bins, sigma, _gaussian_table(), np.empty(bins),
-                                *_zeros(len(out), bins), out)
-
-    for_each_image(count, gradients, labels, histogram.split(offsets.diff().tolist()))
+    for_each_image(_gradients(bins, sigma), gradients, labels, histogram.split(offsets.diff().tolist()), 0)
     return histogram
 
 
@@ -59,8 +70,40 @@ def scharr(images: Tensor) -> Tensor:
     dtype, white = (torch.float32, 255) if images.dtype == torch.uint8 else (images.dtype, 1)
     batch, _, height, width = images.shape
     gradients = torch.empty(batch, 2, height, width, dtype=dtype)
-    for_each_image(_scharr, images, white, torch.empty(batch, height + 2, width + 2, dtype=dtype), gradients)
+
+    def differentiate(image: Array, out: Array) -> None:
+        _scharr(image, white, np.empty((height + 2, width + 2), out.dtype), out)
+
+    for_each_image(differentiate, images, gradients)
     return gradients
+
+
+def _positions(labels: Tensor, bins: int, sigma: float) -> Callable[[Array, Array, int], None]:
+    """Counts the positions of one image into ``bins²`` columns of its regions' rows, from a column on."""
+    height, width = labels.shape[1:]
+    rows = _position_weights(height, max(height, width), bins, sigma)
+    columns = _position_sums(width, max(height, width), bins, sigma)
+
+    def count(labels: Array, out: Array, first: int) -> None:
+        _position_histogram(labels, *rows, *columns, *_zeros(len(out), bins), out, first)
+
+    return count
+
+
+def _gradients(bins: int, sigma: float) -> Callable[[Array, Array, Array, int], None]:
+    """Counts the gradients of one image likewise."""
+    width = 0.5 * bins * sigma  # σ in bins
+    narrow = TABLE_STEPS / MOST_ROWS <= width <= RIM / RADIUS
+
+    def count(gradients: Array, labels: Array, out: Array, first: int) -> None:
+        if narrow:
+            _four_bins(gradients, labels, bins, width, _four_weights(width), *_zeros(len(out), bins + 2 * RIM), out,
+                       first)
+        else:
+            _gradient_histogram(gradients, labels, bins, sigma, _gaussian_table(), np.empty(bins),
+                                *_zeros(len(out), bins), out, first)
+
+    return count
 
 
 def _zeros(count: int, bins: int) -> tuple[Array, Array]:
@@ -93,7 +136,7 @@ def _position_weights(size: int, longest: int, bins: int, sigma: float) -> tuple
 
 @compiled
 def _position_histogram(labels: Array, y_weights: Array, y_first: Array, y_last: Array, x_sums: Array, x_first: Array,
-                        x_last: Array, histogram: Array, sizes: Array, out: Array) -> None:
+                        x_last: Array, histogram: Array, sizes: Array, out: Array, column: int) -> None:
     """Along a run of one label the x kernel sums to a difference of two prefix sums."""
     bins = y_weights.shape[1]
     for y in range(len(labels)):
@@ -114,7 +157,7 @@ def _position_histogram(labels: Array, y_weights: Array, y_first: Array, y_last:
                     histogram[own + U(ky * bins + kx)] += weights[ky] * run
             start = end
     for v in range(len(out)):
-        answer, size = out[v], np.float64(max(sizes[v], 1))
+        answer, size = out[v, column:], np.float64(max(sizes[v], 1))
         first = U(v * bins * bins)
         for k in range(bins * bins):
             answer[U(k)] = histogram[first + U(k)] / size
@@ -140,7 +183,7 @@ def _four_weights(width: float) -> Array:
 
 @compiled
 def _four_bins(gradients: Array, labels: Array, bins: int, sigma: float, table: Array, histogram: Array, sizes: Array,
-               out: Array) -> None:
+               out: Array, column: int) -> None:
     """The gradient histogram if the kernel, σ in bins, reaches two bins to either side at most.
 
     Most places are so far from the outer ones of the four that only two bins in each direction count.
@@ -185,7 +228,7 @@ def _four_bins(gradients: Array, labels: Array, bins: int, sigma: float, table: 
                     j += U(1)
                     row += wide
     for v in range(len(out)):
-        answer, size = out[v], np.float64(max(sizes[v], 1))
+        answer, size = out[v, column:], np.float64(max(sizes[v], 1))
         for ky in range(bins):
             first = (U(v) * wide + U(ky + RIM)) * wide + U(RIM)
             for kx in range(bins):
@@ -194,7 +237,7 @@ def _four_bins(gradients: Array, labels: Array, bins: int, sigma: float, table: 
 
 @compiled
 def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float, table: Array, x_weights: Array,
-                        histogram: Array, sizes: Array, out: Array) -> None:
+                        histogram: Array, sizes: Array, out: Array, column: int) -> None:
     height, width = labels.shape
     half = 0.5 * bins
     reach = half * RADIUS * sigma  # in bins
@@ -221,7 +264,7 @@ def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float
                     histogram[row + kx] += y_weight * x_weights[kx]
     for v in range(len(out)):
         for k in range(bins * bins):
-            out[v, k] = histogram[v * bins * bins + k] / max(sizes[v], 1)
+            out[v, column + k] = histogram[v * bins * bins + k] / max(sizes[v], 1)
 
 
 @inlined
@@ -260,17 +303,18 @@ def _corners(i: int, n: int, places: Array, weights: Array, labels: Array, maske
 
 
 @compiled
-def _sample_colors(image: Array, patches: Array, labels: Array, boxes: Array, masked: bool, places: Array,
+def _sample_colors(image: Array, out: Array, labels: Array, boxes: Array, masked: bool, places: Array,
                    weights: Array, corners: Array) -> None:
-    count, channels, resolution, _ = patches.shape
-    for n in range(count):
+    """Fill the first columns of ``out``, channel by channel."""
+    resolution = places.shape[1]
+    for n in range(len(out)):
         _taps(boxes[n, 0], boxes[n, 2], labels.shape[0], places[:2], weights[:2])
         _taps(boxes[n, 1], boxes[n, 3], labels.shape[1], places[2:], weights[2:])
         for i in range(resolution):
             _corners(i, n, places, weights, labels, masked, corners)
-            for channel in range(channels):
+            for channel in range(len(image)):
                 top, bottom = image[channel, places[0, i]], image[channel, places[1, i]]
-                line = patches[n, channel, i]
+                line = out[n, (channel * resolution + i) * resolution :]
                 for j in range(resolution):
                     left, right = places[2, j], places[3, j]
                     line[j] = (corners[0, j] * top[left] + corners[1, j] * top[right]
@@ -278,35 +322,40 @@ def _sample_colors(image: Array, patches: Array, labels: Array, boxes: Array, ma
 
 
 @compiled
-def _sample_adjoint(image: Array, patches: Array, labels: Array, boxes: Array, masked: bool, places: Array,
+def _sample_adjoint(image: Array, out: Array, labels: Array, boxes: Array, masked: bool, places: Array,
                     weights: Array, corners: Array) -> None:
-    count, channels, resolution, _ = patches.shape
-    for n in range(count):
+    """Add to the image what :func:`_sample_colors` reads of it, times what stands in ``out``."""
+    resolution = places.shape[1]
+    for n in range(len(out)):
         _taps(boxes[n, 0], boxes[n, 2], labels.shape[0], places[:2], weights[:2])
         _taps(boxes[n, 1], boxes[n, 3], labels.shape[1], places[2:], weights[2:])
         for i in range(resolution):
             _corners(i, n, places, weights, labels, masked, corners)
-            for channel in range(channels):
+            for channel in range(len(image)):
                 for j in range(resolution):
-                    value = patches[n, channel, i, j]
+                    value = out[n, (channel * resolution + i) * resolution + j]
                     for corner in range(4):
                         image[channel, places[corner // 2, i], places[2 + corner % 2, j]] += corners[corner, j] * value
+
+
+def _scratch(resolution: int) -> tuple[Array, Array, Array]:
+    """The places, weights and corners of a patch's samples."""
+    return np.empty((4, resolution), np.uint64), np.empty((4, resolution)), np.empty((4, resolution))
 
 
 def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, masked: bool,
             adjoint: bool) -> None:
     counts = offsets.diff().tolist()
-    resolution = patches.shape[-1]
     loop = _sample_adjoint if adjoint else _sample_colors
 
     def sample(*given: Any) -> None:
-        places = np.empty((4, resolution), np.uint64)
-        loop(*given, places, np.empty((4, resolution)), np.empty((4, resolution)))
+        loop(*given, *_scratch(patches.shape[-1]))
 
-    for_each_image(sample, images, patches.split(counts), labels, boxes.split(counts), masked)
+    for_each_image(sample, images, patches.flatten(1).split(counts), labels, boxes.split(counts), masked)
 
 
 color_patches = differentiable(_sample)
+_side_by_side = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)
 
 
 @compiled

@@ -30,6 +30,13 @@ def saturate(features: Tensor, push: int) -> Tensor:
     return out
 
 
+def convert(image: Array, table: Array) -> Array:
+    """:func:`look_up` of one image."""
+    out = np.empty(image.shape, table.dtype)
+    _look_up(image, table, out)
+    return out
+
+
 @compiled
 def _look_up(image: Array, table: Array, out: Array) -> None:
     for c in range(image.shape[0]):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,20 +21,33 @@ def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Te
 
 def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     """See :func:`spit.kernels.reference.compose`."""
-    labels = parents[-1]
+    if len(parents) == 1:
+        return parents[0]
+    answer = torch.empty_like(parents[0])
+    images = zip(*(level.split(ends.diff().tolist()) for level, ends in zip(parents, offsets[:-1], strict=True)),
+                 answer.split(offsets[0].diff().tolist()), strict=True)
+    for_each_image(lambda *levels: climb(levels[:-1], levels[-1]), *map(tuple, zip(*images, strict=True)))
+    return answer
+
+
+def climb(levels: Sequence[Array], out: Array) -> None:
+    """:func:`compose` of one image."""
+    upper = levels[-1]
     # From the coarse end: only the last step is as long as the image.
-    for lower, below, above in reversed(list(zip(parents[:-1], offsets[:-2], offsets[1:-1], strict=True))):
-        answer = torch.empty_like(lower)
-        _compose(lower.numpy(), labels.numpy(), below.numpy(), above.numpy(), answer.numpy())
-        labels = answer
-    return labels
+    for lower in levels[-2:0:-1]:
+        above = np.empty_like(lower)
+        _climb(lower, upper, above)
+        upper = above
+    if len(levels) > 1:
+        _climb(levels[0], upper, out)
+    else:
+        out[...] = upper
 
 
 @compiled
-def _compose(lower: Array, upper: Array, below: Array, above: Array, out: Array) -> None:
-    for b in range(len(below) - 1):
-        for v in range(below[b], below[b + 1]):
-            out[v] = upper[above[b] + lower[v]]
+def _climb(lower: Array, upper: Array, out: Array) -> None:
+    for v in range(len(lower)):
+        out[v] = upper[lower[v]]
 
 
 @compiled

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from spit.kernels.cpu import contraction, forest
-from spit.kernels.cpu.regions import compose
+from spit.kernels.cpu.regions import climb
 from spit.kernels.cpu.threads import Array, for_each_image
-from spit.kernels.reference.superpixels import Graph, flatten
+from spit.kernels.reference.superpixels import Graph
 from spit.kernels.rules import Levels, Rules
 
 
@@ -17,14 +17,26 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
     """See :func:`spit.kernels.reference.superpixels`."""
     images = for_each_image(lambda planes: _Graph(planes, rules).contract_all(), features)
     # In numpy: torch would start threads of its own for each array, which wait for each other on a busy machine.
-    return [(torch.from_numpy(np.concatenate(level)), torch.tensor([int(parents.max()) + 1 for parents in level]))
-            for level in zip(*images, strict=True)]
+    counts = torch.tensor([[len(above) for above in levels[1:]] + [_count(levels)] for levels in images])
+    return [(torch.from_numpy(np.concatenate(level)), above)
+            for level, above in zip(zip(*images, strict=True), counts.T.contiguous(), strict=True)]
 
 
 def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     """See :func:`spit.kernels.reference.superpixel_labels`."""
-    levels = superpixels(features, rules)
-    return flatten(levels, features, compose), levels[-1][1]
+    labels = torch.empty(len(features), *features.shape[2:], dtype=torch.int32)
+
+    def cut(planes: Array, out: Array) -> int:
+        levels = _Graph(planes, rules).contract_all()
+        climb(levels, out.reshape(-1))
+        return _count(levels)
+
+    return labels, torch.tensor(for_each_image(cut, features, labels))
+
+
+def _count(levels: list[Array]) -> int:
+    """How many regions the last level has."""
+    return int(levels[-1].max()) + 1
 
 
 def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:

@@ -1,8 +1,9 @@
 """One thread per image: numba kernels release the GIL and share nothing between images."""
 
 import os
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +18,8 @@ Array = npt.NDArray[Any]
 def for_each_image(kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
     """Call a kernel for every image, on :func:`thread_count` threads, and collect what it returns.
 
-    Raises the first error. A loader's worker process, where torch has one thread, makes the calls in turn.
-    Calls must not nest.
+    The calling thread is one of them. Raises an error of any image. A loader's worker process, where torch has one
+    thread, makes the calls in turn. Calls must not nest.
 
     Args:
         arguments: of the kernel. A tensor ``(B, ...)`` or a tuple of B tensors is passed image by image, as an array;
@@ -33,10 +34,33 @@ def for_each_image(kernel: Callable[..., Any], *arguments: Any) -> list[Any]:
         return kernel(*(argument if part is None else part[b]
                         for argument, part in zip(arguments, parts, strict=True)))
 
-    threads = thread_count()
-    if min(threads, count) <= 1:
+    threads = min(thread_count(), count)
+    if threads <= 1:
         return [call(b) for b in range(count)]
-    return list(_pool(threads, os.getpid()).map(call, range(count)))
+    answers: list[Any] = [None] * count
+    waiting = deque(range(count))
+
+    def work() -> None:
+        """Take images until none are left. A task for each would cost as much as a small kernel."""
+        while waiting:
+            try:
+                b = waiting.popleft()
+            except IndexError:  # another thread took it
+                return
+            try:
+                answers[b] = call(b)
+            except BaseException:
+                waiting.clear()
+                raise
+
+    others = [_pool(threads, os.getpid()).submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+    return answers
 
 
 @lru_cache(maxsize=2)
