@@ -99,7 +99,7 @@ def stages(images: Tensor, partition: spit.Partition, fill: str) -> list[Stage]:
     histogram = pixels * 4 + tokens * K * K * 4
     strips: tuple[dict[str, Any], ...] = ({"regions.STRIP": 8}, {"regions.STRIP": 32})
     listed: tuple[dict[str, Any], ...] = (
-        *({"histograms.REGISTERS": most} for most in (64, 80, 104)), {"histograms.DENSE": 32},
+        {"histograms.DENSE": 32},
         {"histograms.HELD": 512}, {"histograms.HELD": 512, "histograms.STEP": 8}, {"histograms.WINDOWS": (6,)})
     return [
         Stage("boxes", lambda given, part: kernels.region_boxes(part.blocks[0], part.offsets),

@@ -33,10 +33,15 @@ def test_rows_in_excess_change_nothing(model: spit.SpitModel, images: Tensor, fi
     with torch.inference_mode():
         expected = model(images)
         partition = model.tokenizer(images)
+        replayed = ReplayedInference(model, backend="eager")
         with kernels.backend("gpu"):
-            logits = ReplayedInference(model, backend="eager")(images, partition)
+            logits = replayed(images, partition)
     assert partition.offsets[-1] % 256  # rows are rounded up
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
+    if fill == "zero":  # weights that change in place are seen
+        with torch.no_grad(), kernels.backend("gpu"):
+            model.head.linear.bias += 1
+            torch.testing.assert_close(replayed(images, partition), expected + 1, rtol=1e-4, atol=1e-5)
 
 
 def test_a_cpu_and_training_are_not_replayed(model: spit.SpitModel, images: Tensor) -> None:

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from spit.backbone import Spans, Transformer
 from spit.backbone.block import product_dtype
 from spit.backbone.spans import STEP, round_up, step_of
-from spit.backbone.transformer import run_any_length, without_graphs
-from spit.embedder import put_class_token
+from spit.backbone.transformer import without_graphs
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
 from spit.partition import Partition
@@ -56,11 +55,13 @@ class ReplayedInference:
         dtype = product_dtype(self.model.embedder.projection.weight)
         if dtype not in self._networks:
             self._networks[dtype] = _Network(self.model, dtype, self._options)
-        self._networks[dtype].refresh()
         offsets = partition.offsets
+        tensors = (block, partition.blocks[0], offsets)
         total, longest = torch.stack([offsets[-1], offsets.diff().max()]).tolist()
         options = (round_up(total, step_of(total)), round_up(longest + 1, STEP), dtype)
-        logits, = self._recordings(self._answer, (block, partition.blocks[0], offsets), options)
+        logits, = self._recordings(self._answer, tensors, options)
+        if self._networks[dtype].refresh():  # asked while the device is busy
+            logits, = self._recordings(self._answer, tensors, options)
         return logits
 
     def clear(self) -> None:
@@ -80,34 +81,46 @@ class _Network:
 
     def __init__(self, model: "SpitModel", dtype: torch.dtype, options: Mapping[str, Any]) -> None:
         parts = (model.embedder, cast(Transformer, model.backbone), model.head)
-        self._copies = copy.deepcopy(parts)
-        for module in chain(*(part.modules() for part in self._copies)):
-            if isinstance(module, nn.Linear):
-                module.to(dtype)
+        with torch.inference_mode(False):  # inference tensors cannot be written to outside inference mode
+            self._copies = copy.deepcopy(parts)
+            for module in chain(*(part.modules() for part in self._copies)):
+                if isinstance(module, nn.Linear):
+                    module.to(dtype)
         self._weights, self._copied = (tuple(chain(*(part.parameters() for part in some)))
                                        for some in (parts, self._copies))
         self._counted = [weight for weight in self._weights if not weight.is_inference()]  # they know their version
-        self._version = -1
-        self._run = torch.compile(self._copies[1].run_first, **options)
+        self._version = self._present_version()
+        self._run = torch.compile(self._forward, **options)
 
-    def refresh(self) -> None:
-        """Copy the weights again if they have changed."""
-        version = sum(weight._version for weight in self._counted)
-        if version != self._version:
-            self._version = version
-            with torch.no_grad():
-                torch._foreach_copy_(self._copied, self._weights)
+    def refresh(self) -> bool:
+        """Copy the weights again if they have changed in place, and say so."""
+        version = self._present_version()
+        if version == self._version:
+            return False
+        self._version = version
+        with torch.no_grad():
+            torch._foreach_copy_(self._copied, self._weights)
+        return True
+
+    def _present_version(self) -> int:
+        return sum(weight._version for weight in self._counted)
 
     def __call__(self, features: Tensor, offsets: Tensor, longest: int) -> Tensor:
-        embedder, _, head = self._copies
-        rows = len(features)
-        with torch.autocast(features.device.type, enabled=False):
-            values = embedder.projection(features).to(embedder.class_token.dtype)
-            padded = torch.cat([offsets[:-1], offsets.new_full((1,), rows)])  # the last image has the rows in excess
-            embedded = put_class_token(Tokens(values, padded), embedder.class_token)
-        firsts = offsets + torch.arange(len(offsets), device=offsets.device)
-        spans = Spans(firsts.int(), embedded.image_of, (), longest, False)
-        class_token = run_any_length(self._run, embedded.values, spans)
-        with torch.autocast(features.device.type, enabled=False):
-            logits: Tensor = head(class_token if head.linear is None else class_token.to(features.dtype))
+        """Logits of padded features; ``longest`` bounds the rows of an image, its class token included."""
+        images, total = len(offsets) - 1, len(features) + len(offsets) - 1
+        firsts = offsets + torch.arange(images + 1, device=offsets.device)
+        ends = torch.cat([firsts[:-1], firsts.new_full((1,), total)])  # the last image has the rows in excess
+        image_of = Tokens(features.new_empty(total, 0), ends).image_of
+        torch._dynamo.maybe_mark_dynamic(features, 0)
+        torch._dynamo.maybe_mark_dynamic(image_of, 0)
+        logits: Tensor = self._run(features, Spans(firsts.int(), image_of, (), longest, False))
+        return logits
+
+    def _forward(self, features: Tensor, spans: Spans) -> Tensor:
+        embedder, backbone, head = self._copies
+        projected = embedder.projection(features).to(embedder.class_token.dtype)
+        row = torch.arange(len(spans.image_of), device=features.device)
+        first = row == spans.offsets[spans.image_of]
+        values = torch.where(first[:, None], embedder.class_token, projected[(row - spans.image_of - 1).clamp(min=0)])
+        logits: Tensor = head(backbone.run_first(values, spans))
         return logits

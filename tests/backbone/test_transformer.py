@@ -204,7 +204,7 @@ class TestCompiled:
 
     def test_recording_nothing_needs_no_second_pass(self, monkeypatch):
         backbone, _ = twins()
-        backbone.compiled = lambda values, spans: values
+        backbone.compiled = lambda values, spans, recorder: values
         monkeypatch.setattr(backbone, "run_blocks", lambda *_: pytest.fail("a plain pass"))
         tokens = batch(4, 2)
         assert torch.equal(backbone(tokens, Recorder.of((), depth=3)).values, tokens.values)

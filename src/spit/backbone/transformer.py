@@ -103,8 +103,8 @@ class Transformer(nn.Module):
         if self.compiled_steps is not None and training and not recorder:
             rows = round_up(len(values), step_of(len(values)))
             padded = F.pad(values, (0, 0, 0, rows - len(values)))
-            return run_any_length(self.compiled_steps, padded, spans.rounded(rows))[: len(values)]
-        return run_any_length(self.compiled, values, spans, recorder or None)
+            return _run_any_length(self.compiled_steps, padded, spans.rounded(rows))[: len(values)]
+        return _run_any_length(self.compiled, values, spans, recorder or None)
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""
@@ -136,12 +136,12 @@ def without_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "mode": WITHOUT_GRAPHS.get(mode, mode)}
 
 
-def run_any_length(compiled: Callable[..., Tensor], values: Tensor, spans: Spans,
-                   recorder: Recorder | None = None) -> Tensor:
+def _run_any_length(compiled: Callable[..., Tensor], values: Tensor, spans: Spans,
+                    recorder: Recorder | None = None) -> Tensor:
     """Call compiled code so that another number of rows does not compile it again."""
     for rows in (values, spans.image_of):
         torch._dynamo.maybe_mark_dynamic(rows, 0)
-    return compiled(values, spans) if recorder is None else compiled(values, spans, recorder)
+    return compiled(values, spans, recorder)
 
 
 def initialize(module: nn.Module) -> None:

@@ -17,7 +17,6 @@ LANES = 32
 DENSE = 16  # pixels per product of two matrices
 HELD = 256  # pixels that are listed before they are added up
 NOWHERE = tl.constexpr(1e9)  # a value so far away that its kernel is 0 at every bin
-REGISTERS: int | None = None  # of a thread of the gradient histogram, at most (default: as many as it takes)
 WINDOWS = (4, 6)  # bins a side around a gradient of 0, where five in six pixels of a photo are
 
 
@@ -60,7 +59,7 @@ def write_gradients(out: Tensor, gradients: Tensor, labels: Tensor, offsets: Ten
         gradients.contiguous(), labels.contiguous(), offsets, boxes.contiguous(), owner, held, out, height, width,
         held.stride(0), out.stride(0), low, high, math.sqrt(0.5 * math.log2(math.e)) / sigma if sigma else 0.0,
         K=bins, PADDED=_padded(bins), FIRST=first, WINDOW=window, EMPIRICAL=sigma == 0, STEP=STEP, LANES=LANES,
-        DENSE=DENSE, HELD=HELD, num_warps=1, num_stages=1, **({"maxnreg": REGISTERS} if REGISTERS else {}))
+        DENSE=DENSE, HELD=HELD, num_warps=1, num_stages=1)
 
 
 def _padded(bins: int) -> int:
