@@ -1,7 +1,7 @@
 """A fresh install answers at once: the reference serves while another process compiles the loops.
 
-Operations with the same bits in every backend can be served by either, and nobody can tell which did; φ's loops, which
-differ from the reference in their last bits, are compiled by the call that needs them.
+Labels, gradients and colour patches have the same bits in both, so nobody can tell who made them. Histograms differ in
+their last bits; their loops are compiled by the call that needs them.
 
 The process fills numba's cache, leaves a stamp there, and ends by itself, also after this one. A lock, which it holds,
 lets many processes at once start only one. If it fails, or cannot be started, the calls compile for themselves.

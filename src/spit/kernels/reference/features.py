@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from spit.images import to_float
+from spit.kernels.portable import running_sum
 
 
 def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
@@ -39,16 +39,17 @@ def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor
     label_of = torch.arange(len(boxes), device=labels.device) - offsets[image_of]
     image_of, label_of = image_of[:, None, None], label_of[:, None, None]
     y0, x0, y1, x1 = boxes.long().unbind(1)
-    patches = images.new_zeros(len(boxes), resolution, resolution, images.shape[1])  # (ΣN, K, K, C)
+    parts = []
     for y, y_weight in _taps(y0, y1, resolution):
         for x, x_weight in _taps(x0, x1, resolution):
             ys, xs = y[:, :, None], x[:, None, :]
             inside = (ys >= 0) & (ys < height) & (xs >= 0) & (xs < width)
             ys, xs = ys.clamp(0, height - 1), xs.clamp(0, width - 1)
             own = inside & (labels[image_of, ys, xs] == label_of) if masked else inside
-            weight = (y_weight[:, :, None] * x_weight[:, None, :] * own).to(images.dtype)
-            patches = patches + weight[..., None] * images[image_of, :, ys, xs]
-    return patches.permute(0, 3, 1, 2).contiguous()
+            weight = y_weight[:, :, None] * x_weight[:, None, :] * own  # in double: all are rounded once, at the end
+            parts.append(weight[..., None] * images[image_of, :, ys, xs].double())
+    patches = parts[0] + parts[1] + parts[2] + parts[3]  # (ΣN, K, K, C)
+    return patches.to(images.dtype).permute(0, 3, 1, 2).contiguous()
 
 
 def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
@@ -119,12 +120,15 @@ def scharr(images: Tensor) -> Tensor:
     Shape:
         ``(B, C, H, W)`` to ``(B, 2, H, W)`` floating, in the order (∇y, ∇x).
     """
-    grey = F.pad(to_float(images).mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")[:, 0]
-    dy = grey[:, 2:] - grey[:, :-2]  # (B, H, W + 2)
-    dx = grey[:, :, 2:] - grey[:, :, :-2]  # (B, H + 2, W)
-    dy = (3 * dy[:, :, :-2] + 10 * dy[:, :, 1:-1] + 3 * dy[:, :, 2:]) / 16
-    dx = (3 * dx[:, :-2] + 10 * dx[:, 1:-1] + 3 * dx[:, 2:]) / 16
-    return torch.stack([dy, dx], 1)
+    white = 1
+    if images.dtype == torch.uint8:
+        images, white = images.float(), 255
+    grey = F.pad(running_sum(images.movedim(1, -1))[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
+    dy = (grey[:, 2:] - grey[:, :-2]).double()  # (B, H, W + 2)
+    dx = (grey[:, :, 2:] - grey[:, :, :-2]).double()  # (B, H + 2, W)
+    dy = 3 * dy[:, :, :-2] + 10 * dy[:, :, 1:-1] + 3 * dy[:, :, 2:]
+    dx = 3 * dx[:, :-2] + 10 * dx[:, 1:-1] + 3 * dx[:, 2:]
+    return (torch.stack([dy, dx], 1) / (16 * images.shape[1] * white)).to(images.dtype)
 
 
 def _taps(start: Tensor, end: Tensor, resolution: int) -> list[tuple[Tensor, Tensor]]:
