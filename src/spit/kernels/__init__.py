@@ -2,9 +2,9 @@
 
 ``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba and
 ``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
-selects one. While a fresh install compiles the numba loops, the reference serves those operations that have the same
-bits there, all but histograms (``kernels.cpu.background``). The operations of ``kernels.portable`` and
-``kernels.published`` are plain torch and run on any device.
+selects one. While a fresh install compiles the numba loops, plain torch and numpy serve with the same bits
+(``kernels.cpu.background``). The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run
+on any device.
 
 Code outside this package imports from here or from ``kernels.rules``, never from a backend.
 """
@@ -25,7 +25,6 @@ from spit.kernels import reference
 from spit.kernels.portable import exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.published import ONE, published_superpixels
 from spit.kernels.rules import SCALE, Levels, Rules
-from spit.kernels.sampling import side_by_side
 from spit.kernels.threads import single_torch_thread, threads
 from spit.options import check_choice
 from spit.replay import Tensors, replay
@@ -81,25 +80,19 @@ def wait_until_compiled() -> None:
     _load("cpu").BACKGROUND.wait()
 
 
-def _dispatched(definition: Operation, instead: Callable[..., Any] | None = None, exact: bool = True) -> Operation:
-    """Dispatch an operation to the backend of its first argument.
-
-    Args:
-        instead: what serves while the CPU's loops are compiled (default: the reference).
-        exact: whether that has the same bits; if not, the loops it needs are compiled at once.
-    """
-    name = definition.__name__
+def _dispatched(definition: Operation) -> Operation:
+    """Dispatch an operation to the backend of its first argument."""
 
     @wraps(definition)
     def operation(*args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else next(iter(kwargs.values()))
         chosen = _backend(first)
-        if exact and _forced.get() is None and chosen.__name__ == "spit.kernels.cpu":
+        if _forced.get() is None and chosen.__name__ == "spit.kernels.cpu":
             numbers = first.numel() if isinstance(first, Tensor) else first[0].numel()
             if not chosen.BACKGROUND.serves(numbers):
                 with single_torch_thread():
-                    return (instead or getattr(reference, name))(*args, **kwargs)
-        return getattr(chosen, name)(*args, **kwargs)
+                    return getattr(chosen.uncompiled, definition.__name__)(*args, **kwargs)
+        return getattr(chosen, definition.__name__)(*args, **kwargs)
 
     return cast(Operation, operation)
 
@@ -115,8 +108,7 @@ nearest_sites = _dispatched(reference.nearest_sites)
 region_boxes = _dispatched(reference.region_boxes)
 compose = _dispatched(reference.compose)
 color_patches = _dispatched(reference.color_patches)
-position_histogram = _dispatched(reference.position_histogram, exact=False)
-gradient_histogram = _dispatched(reference.gradient_histogram, exact=False)
+position_histogram = _dispatched(reference.position_histogram)
+gradient_histogram = _dispatched(reference.gradient_histogram)
 scharr = _dispatched(reference.scharr)
-region_features = _dispatched(reference.region_features, side_by_side(look_up, color_patches, position_histogram,
-                                                                      gradient_histogram))
+region_features = _dispatched(reference.region_features)

@@ -1,10 +1,8 @@
-"""A fresh install answers at once: the reference serves while another process compiles the loops.
+"""A fresh install answers at once: plain torch and numpy serve while another process compiles the loops.
 
-Labels, gradients and colour patches have the same bits in both, so nobody can tell who made them. Histograms differ in
-their last bits; their loops are compiled by the call that needs them.
-
-The process fills numba's cache, leaves a stamp there, and ends by itself, also after this one. A lock, which it holds,
-lets many processes at once start only one. If it fails, or cannot be started, the calls compile for themselves.
+They have the same bits (``uncompiled.py``), so nobody can tell who served. The process fills numba's cache, leaves a
+stamp there, and ends by itself, also after this one. A lock, which it holds, lets many processes at once start only
+one. If it fails, or cannot be started, the calls compile for themselves.
 """
 
 import hashlib
@@ -26,8 +24,8 @@ from spit.kernels.cpu import features, preprocess, refinement, regions, superpix
 from spit.kernels.rules import SCALE, Rules
 
 SERVED = 2**25
-"""Numbers that the reference may take in before a call waits for the loops; a photo of 224² has half a million, in
-three operations."""
+"""Numbers that operations without loops may take in before a call waits for them; superpixels of a photo of 224² have
+half a million, in three operations."""
 PATIENCE = 120.0  # seconds to wait for another process
 ROOT = Path(__file__).parents[3]
 COMMAND = "import sys; sys.path.insert(0, sys.argv[1]); from spit.kernels.cpu import background; background.main()"
@@ -42,7 +40,7 @@ class Background:
     """Whether the loops are compiled, and the process that does it.
 
     Args:
-        folder: numba's cache; None if there is none, and then the reference serves as long as it may.
+        folder: numba's cache; None if there is none, and then SERVED numbers are served without.
     """
 
     def __init__(self, folder: str | None) -> None:
@@ -53,7 +51,7 @@ class Background:
         self.stamp = None if folder is None else Path(folder) / f"spit-{_key()}.compiled"
 
     def serves(self, numbers: int) -> bool:
-        """Whether an operation on so many numbers should run as a compiled loop; else the reference does it."""
+        """Whether an operation on so many numbers should run as a compiled loop."""
         if not self.done and self.busy.acquire(blocking=False):  # another thread's call asks already
             try:
                 self.done = self._is_done(numbers)

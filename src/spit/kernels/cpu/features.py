@@ -92,13 +92,17 @@ def _positions(labels: Tensor, bins: int, sigma: float) -> Callable[[Array, Arra
     return count
 
 
+def reaches_four(bins: int, sigma: float) -> bool:
+    """Whether a kernel of gradients reaches no more than the four bins around it; nor is it too narrow for a table."""
+    return TABLE_STEPS / MOST_ROWS <= 0.5 * bins * sigma <= RIM / RADIUS
+
+
 def _gradients(bins: int, sigma: float) -> Callable[[Array, Array, Array, int], None]:
     """Counts the gradients of one image likewise."""
-    width = 0.5 * bins * sigma  # σ in bins
-    narrow = TABLE_STEPS / MOST_ROWS <= width <= RIM / RADIUS
+    width = 0.5 * bins * sigma
 
     def count(gradients: Array, labels: Array, out: Array, first: int) -> None:
-        if narrow:
+        if reaches_four(bins, sigma):
             _four_bins(gradients, labels, bins, width, _four_weights(width), *_zeros(len(out), bins + 2 * RIM), out,
                        first)
         else:
