@@ -137,7 +137,7 @@ def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, resizing: R
 @command
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, protocols: Protocols, baseline: Baseline,
              folders: MaskFolders, batching: Batching, evaluating: Evaluating, running: Running) -> int:
-    """Max F, IoU and accuracy of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
+    """IoU, accuracy and max F of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 
     --data is ECSSD (images/ and ground_truth_mask/), DUTS, DUT-OMRON, Oxford Pets, or images/ and masks/ of the same
     names. --as-paper cuts as App. E does: final tokens, τ = 1/3, and the foreground is the side whose class token is

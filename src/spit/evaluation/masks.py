@@ -49,6 +49,7 @@ ASPECT = 0.02
 THRESHOLDS = 255
 BETA2 = 0.3  # TokenCut's and the field's
 PAPER_BETA2 = 1 / 9  # β = 1/3, as the paper writes it
+OWN_BETA2 = BETA2**2  # in the code of SelfMask and FOUND, which squares 0.3 again
 TRUE_POSITIVE = (255, 255, 191)  # yellow; the colours of the paper's figure of salient segmentation
 FALSE_POSITIVE = (252, 141, 89)  # orange
 FALSE_NEGATIVE = (145, 191, 219)  # blue
