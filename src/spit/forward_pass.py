@@ -35,6 +35,7 @@ class ForwardPass:
         keep: whether to keep what each layer computed. If not, :meth:`trace` computes it each time it is called.
 
     Attributes:
+        features: of the regions, what γ takes, ``(ΣN, ·)``.
         logits: the output of h, ``(B, num_classes)``.
         class_token: after the final norm, ``(B, D)``.
         tokens: the other tokens after the final norm, ``(ΣN, D)``; row v belongs to region v of the partition.
@@ -45,7 +46,7 @@ class ForwardPass:
         self.model = model
         self.images = tuple(images)
         self.partition = partition
-        self._features = features
+        self.features = features
         self._keep = keep
         self._traces: dict[bool, Trace | None] = {}  # by whether it has gradients
         with torch.no_grad():
@@ -66,8 +67,8 @@ class ForwardPass:
         else:
             model = self.model.view() if self.model.compiled else self.model  # compiled code reports nothing
             with torch.inference_mode(False), torch.set_grad_enabled(gradients):
-                values = self._features.values
-                _, trace = _traced(model, self._features.replace(values.clone() if values.is_inference() else values))
+                values = self.features.values
+                _, trace = _traced(model, self.features.replace(values.clone() if values.is_inference() else values))
             if self._keep:
                 self._traces[gradients] = trace
         if trace is None:

@@ -267,7 +267,7 @@ class Prediction:
         """Maps of the images as seen, brought to :attr:`sizes` by the nearest pixel."""
         return stack([at_size(one, size) for one, size in zip(maps, self.sizes, strict=True)])
 
-    def explain(self, method: "str | Method" = "flow", target: "Target" = None) -> Maps:
+    def explain(self, method: "str | Method" = "relevance", target: "Target" = None) -> Maps:
         """Which pixels the prediction rests on; see :func:`spit.explain` for method and target."""
         from spit.attribution.methods import explain_prediction  # which imports this module
 

@@ -20,7 +20,9 @@ SHADE = 0.35  # weight of the grey image below the colours
 SHARES = (0.05, 0.1, 0.2, 0.5)  # of the paper's occlusion figures
 CAPTIONS = {"flow": ("Attention flow", "same for any class"), "rollout": ("Attention rollout", "same for any class"),
             "prototype": ("Prototypes", "of the class"), "lime": ("LIME (SLIC)", "of the class"),
-            "relevance": ("Relevance", "of the class"), "random": ("Random", "a control")}
+            "relevance": ("Relevance", "of the class"), "random": ("Random", "a control"),
+            "token_rise": ("Token RISE", "of the class"), "token_shapley": ("Token Shapley", "of the class"),
+            "token_occlusion": ("Token occlusion", "of the class")}
 PAPER_PROTOTYPE = ("Prototype PCA", "hardly depends on the class")  # PrototypeProjection(form="paper")
 
 
