@@ -136,7 +136,7 @@ def test_errors(tiny: Predictor, samples: list[Sample]) -> None:
 def test_the_baseline_is_on_square_patches(tiny: Predictor) -> None:
     keys, tokens = baseline_cases(tiny, 224)
     assert (keys.name, keys.predictor.model.config.tokenizer) == ("tiny (baseline), keys", "patch")
-    assert (tokens.cut, tokens.shorter) == (Cut(tau=0.2, foreground="largest"), 224)
+    assert (tokens.cut, tokens.shorter) == (Cut(tau=0.2, foreground="largest", clean=False), 224)
 
 
 def test_the_page(tiny: Predictor, samples: list[Sample]) -> None:

@@ -30,9 +30,9 @@ from spit.evaluation.samples import Sample
 from spit.predictor import Predictor
 from spit.segmentation import Cut, Segmentation, segment_prediction
 
-TOKENCUT = (Cut(tau=0.2, cut_on="keys", foreground="largest"), Cut(tau=0.2, cut_on="tokens", foreground="largest"))
+TOKENCUT = tuple(Cut(tau=0.2, cut_on=on, foreground="largest", clean=False) for on in ("keys", "tokens"))
 """The baseline: TokenCut's own τ and rule, on keys as in its code and on final tokens as in App. E."""
-AS_PAPER = Cut(tau=1 / 3, foreground="class_token")
+AS_PAPER = Cut(tau=1 / 3, foreground="class_token", clean=False)
 """App. E: final tokens, τ = 1/3, and the foreground by class tokens."""
 
 
