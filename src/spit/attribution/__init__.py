@@ -1,5 +1,6 @@
 """Which pixels a prediction rests on (§3.2, App. D): token values painted to pixels, never interpolated."""
 
+from spit.attribution.adapters import ReshapeTransform, explain_func, feature_mask
 from spit.attribution.fitting import fit_prototypes
 from spit.attribution.flow import Flow, Rollout
 from spit.attribution.lime import Lime
@@ -13,6 +14,7 @@ from spit.attribution.token_shapley import TokenShapley
 
 __all__ = [
     "METHODS", "Flow", "Lime", "Method", "MethodOptions", "PrototypeProjection", "Prototypes", "RandomControl",
-    "Relevance", "Rollout", "Target", "TokenOcclusion", "TokenRise", "TokenShapley", "create_method", "explain",
-    "fit_prototypes", "load_prototypes", "occlude", "rank_pixels",
+    "Relevance", "ReshapeTransform", "Rollout", "Target", "TokenOcclusion", "TokenRise", "TokenShapley",
+    "create_method", "explain", "explain_func", "feature_mask", "fit_prototypes", "load_prototypes", "occlude",
+    "rank_pixels",
 ]
