@@ -17,7 +17,7 @@ from spit import weights
 from spit.data.classes import class_names
 from spit.data.crops import central_square
 from spit.data.images import load_image
-from spit.forward_pass import ForwardPass
+from spit.forward_pass import ForwardPass, each_alone
 from spit.images import image_blocks, quantize, to_float
 from spit.model import SpitModel
 from spit.registry import load_model
@@ -227,9 +227,10 @@ class Prediction:
         # Queries, keys, values, attention's answer and output: 5 rows a token and layer.
         keep = 5 * model.config.width * model.config.depth * len(features.values) <= KEPT
         if predictor.device.type in ALONE:
-            self.passes = [ForwardPass(model, [image], self.partition[index],
-                                       Tokens(rows, torch.tensor([0, len(rows)])), keep)
-                           for index, (image, rows) in enumerate(zip(self.images, features, strict=True))]
+            rows = features.split()
+            self.passes = each_alone(lambda index: ForwardPass(
+                model, [self.images[index]], self.partition[index],
+                Tokens(rows[index], torch.tensor([0, len(rows[index])])), keep), range(len(self.images)))
         else:
             self.passes = [ForwardPass(model, self.images, self.partition, features, keep)]
 

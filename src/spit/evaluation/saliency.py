@@ -19,6 +19,7 @@ from spit.evaluation.masks import (
     PAPER_BETA2,
     Truth,
     best_threshold,
+    count_parts,
     draw_page,
     f_measure,
     read_pair,
@@ -29,10 +30,11 @@ from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.predictor import Predictor
 from spit.segmentation import Cut, Segmentation, segment_prediction
+from spit.segmentation.head import head_for
 
-TOKENCUT = tuple(Cut(tau=0.2, cut_on=on, foreground="largest", clean=False) for on in ("keys", "tokens"))
+TOKENCUT = tuple(Cut(method="cut", tau=0.2, cut_on=on, foreground="largest", clean=False) for on in ("keys", "tokens"))
 """The baseline: TokenCut's own τ and rule, on keys as in its code and on final tokens as in App. E."""
-AS_PAPER = Cut(tau=1 / 3, foreground="class_token", clean=False)
+AS_PAPER = Cut(method="cut", tau=1 / 3, foreground="class_token", clean=False)
 """App. E: final tokens, τ = 1/3, and the foreground by class tokens."""
 
 
@@ -48,7 +50,7 @@ class SaliencyCase(ModelCase):
     shorter: int | None = None
 
     by_size: ClassVar[bool] = True  # images of one size are tokenized together
-    batches: ClassVar[tuple[int, int]] = (1, 32)
+    batches: ClassVar[tuple[int, int]] = (8, 32)
 
     def __post_init__(self) -> None:
         self.cut.layer_of(self.predictor.model.config.depth)  # an unknown layer is refused before the work
@@ -58,7 +60,8 @@ class SaliencyCase(ModelCase):
         return f"{self.predictor.name}, {self.cut.cut_on}"
 
     def config(self) -> dict[str, Any]:
-        return {**super().config(), "cut": asdict(self.cut), "size": self.shorter}
+        head = head_for(self.predictor, self.cut.method, self.cut.token_head)
+        return {**super().config(), "cut": asdict(self.cut), "token_head": head and head.digest, "size": self.shorter}
 
     def read(self, sample: Sample) -> tuple[Tensor, Truth]:
         return read_pair(sample)
@@ -72,12 +75,14 @@ class SaliencyCase(ModelCase):
     def records(self, found: Segmentation, loaded: list[tuple[Tensor, Truth]]) -> list[Record]:
         records: list[Record] = []
         for index, ((_, truth), tokens) in enumerate(zip(loaded, found.partition.counts.tolist(), strict=True)):
-            scores = score(found.saliency[index].cpu().numpy(), found.mask[index].cpu().numpy(), truth)
+            mask = found.mask[index].cpu().numpy()
+            scores = score(found.saliency[index].cpu().numpy(), mask, truth)
+            pieces, holes = count_parts(mask)
             best = f_measure(scores.positives, scores.hits, scores.foreground).max()
             curves = np.stack([scores.positives, scores.hits]).astype("<i4")
             records.append({
                 "iou": round(scores.iou, 6), "accuracy": round(scores.accuracy, 6), "f": round(float(best), 6),
-                "foreground": scores.foreground, "tokens": tokens,
+                "foreground": scores.foreground, "tokens": tokens, "pieces": pieces, "holes": holes,
                 "positives_and_hits": base64.b64encode(curves.tobytes()).decode()})
         return records
 
@@ -92,6 +97,7 @@ class Row:
         max_f: F at the best threshold of all images together, β² = 0.3, as TokenCut; ``threshold`` is that one.
         max_f_own: the mean of F at each image's own best threshold, β² = 0.09, as SelfMask and FOUND.
         max_f_paper: the same with β = 1/3, at its own best threshold.
+        pieces, holes: 4-connected pieces of a mask, and pieces of its background that the border does not touch; means.
         seconds: median of an image's share of its batch, without reading.
         scores: IoU of every counted image by its name.
     """
@@ -108,6 +114,8 @@ class Row:
     max_f_own: Score
     max_f_paper: Score
     tokens: float
+    pieces: float
+    holes: float
     seconds: float
     scores: dict[str, float] = field(repr=False)
 
@@ -117,7 +125,7 @@ class Saliency(Protocol):
 
     title = "Unsupervised saliency"
     notes: ClassVar[str] = """\
-TokenCut, no post-processing. IoU and accuracy of the mask at 0.5, averaged over the images; 95 % normal intervals \
+Masks from tokens, no pixel post-processing. IoU and accuracy of the mask at 0.5, averaged over the images; 95 % normal intervals \
 over the images. Two figures are called max F in print: F at 255 thresholds for each image, averaged over the images, \
 then the maximum (TokenCut, β² = 0.3; the paper writes β = 1/3); and each image's own maximum, then averaged (SelfMask \
 and FOUND, whose code squares 0.3 again: β² = 0.09), which is mostly higher. Masks without any foreground are left \
@@ -133,9 +141,10 @@ out. Milliseconds are the median, without reading."""
 
     def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
         headings = ["model", "tokenizer", "cut on", "how", "IoU", "accuracy", "max F (β² = 0.3)", "own maxima",
-                    "β = 1/3", "tokens", "ms/image"]
+                    "β = 1/3", "pieces", "holes", "tokens", "ms/image"]
         cells = [[row.model, row.tokenizer, *_words(row.cut), str(row.iou), str(row.accuracy), str(row.max_f),
-                  f"{row.max_f_own.value:.4f}", f"{row.max_f_paper.value:.4f}", f"{row.tokens:.0f}",
+                  f"{row.max_f_own.value:.4f}", f"{row.max_f_paper.value:.4f}", f"{row.pieces:.2f}",
+                  f"{row.holes:.2f}", f"{row.tokens:.0f}",
                   f"{1000 * row.seconds:.0f}"] for row in rows]
         return [Sheet(headings, cells, words=4)]
 
@@ -163,7 +172,8 @@ def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         max_f=max_f, threshold=threshold, max_f_own=share([float(own.max()) for own in _curves(values, OWN_BETA2)]),
         max_f_paper=_max_f(_curves(values, PAPER_BETA2))[1],
-        tokens=fmean(record["tokens"] for record in values), seconds=median(record["seconds"] for record in values),
+        tokens=fmean(record["tokens"] for record in values), pieces=fmean(record["pieces"] for record in values),
+        holes=fmean(record["holes"] for record in values), seconds=median(record["seconds"] for record in values),
         scores={sample.name: record["iou"] for sample, record in zip(samples, records, strict=True)
                 if record["foreground"]})
 
@@ -186,7 +196,9 @@ def _max_f(curves: Sequence[NDArray[np.float64]]) -> tuple[float, Score]:
 
 def _words(cut: dict[str, Any]) -> tuple[str, str]:
     """What was cut, and how."""
-    how = ["own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}", cut["foreground"]]
+    how = [cut["method"]] if cut["method"] else []
+    how += ["own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}", cut["foreground"]]
     how += [f"{cut['size']} px"] if cut["size"] else []
     how += [f"{cut['scales']} scales"] if cut["scales"] > 1 else []
+    how += ["clean"] if cut["clean"] else []
     return cut["cut_on"] + ("" if cut["layer"] == -1 else f" of layer {cut['layer']}"), ", ".join(how)

@@ -89,16 +89,21 @@ class RegionGraph:
 
     def pieces(self, kind: NDArray[np.bool_]) -> Integers:
         """Numbers of the connected pieces of regions of one kind, ``(V,)`` bool to ``(V,)``: each is a region in it."""
-        alike = self.pairs[kind[self.pairs[:, 0]] == kind[self.pairs[:, 1]]]
-        numbers = np.arange(len(kind))
-        while True:  # the smaller number of the two ends, then of the one that this points to
-            lower = numbers.copy()
-            np.minimum.at(lower, alike[:, 0], numbers[alike[:, 1]])
-            np.minimum.at(lower, alike[:, 1], numbers[alike[:, 0]])
-            lower = lower[lower]
-            if (lower == numbers).all():
-                return numbers
-            numbers = lower
+        return connected(self.pairs[kind[self.pairs[:, 0]] == kind[self.pairs[:, 1]]], len(kind))
+
+
+def connected(pairs: Integers, count: int) -> Integers:
+    """For each of ``count`` nodes, the smallest node that edges ``(E, 2)`` lead to, itself among them."""
+    numbers = np.arange(count)
+    while True:  # the smaller number of the two ends, for both and for what they point to
+        lower = numbers.copy()
+        ends = numbers[pairs]
+        least = ends.min(1)
+        np.minimum.at(lower, ends.ravel(), least.repeat(2))
+        lower = lower[lower]
+        if (lower == numbers).all():
+            return numbers
+        numbers = lower
 
 
 def _edges(one: Integers, other: Integers, lengths: Floats | None, count: int) -> tuple[Integers, Floats]:
