@@ -1,8 +1,13 @@
+import math
+
 import pytest
 import torch
 
+import spit
 from attribution.games import Game, generator, grid
 from spit.attribution import TokenRise
+from spit.attribution.token_rise import smoothed, standardised
+from spit.evaluation.randomization import rank_correlation
 
 
 def test_the_means_by_hand():
@@ -14,6 +19,8 @@ def test_the_means_by_hand():
 
     values = TokenRise(samples=50, cells=16).values(Game(worth), grid(4), generator())
     [present] = seen
+    assert present.shape == (48, 16)
+    assert torch.equal(present.view(12, 4, 16).sum(1), torch.ones(12, 16, dtype=torch.int64))  # each in one part
     answers = present[:, 3].double() + 0.1 * present[:, 7]
     for token in range(16):
         expected = answers[present[:, token]].mean() - answers[~present[:, token]].mean()
@@ -21,18 +28,31 @@ def test_the_means_by_hand():
     assert values.argmax() == 3
 
 
-def test_a_quarter_is_present():
-    shares = []
-    game = Game(lambda present: (shares.append(present.mean()), present[:, 0])[1])
-    TokenRise(samples=400).values(game, grid(12), generator())
-    assert shares[0] == pytest.approx(0.25, abs=0.02)
-    with pytest.raises(ValueError, match="keep below 1"):
-        TokenRise(keep=1.0)
+def test_few_tokens_and_few_samples():
+    for tokens in (1, 2, 3):
+        values = TokenRise(samples=1).values(Game(lambda present: present.sum(1)), grid(2)[:tokens], generator())
+        assert values.isfinite().all()
+    with pytest.raises(ValueError, match="parts of at least 2"):
+        TokenRise(parts=1)
 
 
-def test_a_token_that_is_always_or_never_there():
-    values = TokenRise(samples=1).values(Game(lambda present: present.sum(1)), grid(3), generator())
-    assert values.isfinite().all()
+def test_smoothing_by_hand():
+    values, centers = torch.tensor([1.0, 0.0, 0.0]).double(), torch.tensor([[0.0, 0], [0, 2], [0, 9]]).double()
+    near = math.exp(-4 / 8)
+    found = smoothed(values, centers, 2)
+    assert found.tolist() == pytest.approx([1 / (1 + near), near / (1 + near), 0], abs=1e-3)
+    torch.testing.assert_close(smoothed(values, centers, 0.01), values)
+    assert smoothed(values, centers, 0) is values
+    assert standardised(torch.ones(3)).tolist() == [0, 0, 0]
+
+
+def test_the_prior_is_relevance(small, images):
+    model = small()
+    relevance = spit.explain(model, images, "relevance", 2)
+    plain, led = (spit.explain(model, images, TokenRise(samples=8, smooth=0, prior=prior), 2) for prior in (0, 1e6))
+    assert rank_correlation(led, relevance).min() > 0.999
+    assert rank_correlation(plain, relevance).abs().max() < 0.9
+    assert not torch.equal(spit.explain(model, images, TokenRise(samples=8), 2), plain)
 
 
 def test_the_object_is_found():
@@ -40,6 +60,6 @@ def test_the_object_is_found():
     inside = ((grid(10) - 4.5).abs() < 2).all(1)
     values = TokenRise().values(Game(lambda present: (present @ inside.double() / 16).square()), grid(10), generator())
     assert inside[values.topk(12).indices].double().mean() > 0.9
-    assert values[inside].mean() > 5 * values[~inside].abs().mean()
+    assert values[inside].mean() > 3 * values[~inside].abs().mean()
     assert torch.equal(values, TokenRise().values(
         Game(lambda present: (present @ inside.double() / 16).square()), grid(10), generator()))

@@ -63,6 +63,12 @@ def _logits(model: SpitModel, features: Tokens) -> Tensor:
     return logits
 
 
+def token_centers(seen: ForwardPass) -> tuple[Tensor, ...]:
+    """The centres of the boxes of each image's tokens, in pixels, ``(N, 2)`` float64 each, on the CPU."""
+    boxes = seen.partition.boxes().cpu().double()
+    return ((boxes[:, :2] + boxes[:, 2:]) / 2).split(seen.partition.counts.tolist())
+
+
 def random_cells(centers: Tensor, draws: int, cells: int, random: torch.Generator) -> Tensor:
     """Divide the tokens into random cells, anew in each draw: every token goes to the nearest of some tokens.
 
@@ -94,13 +100,16 @@ class TokenRemoval(Options):
         return {key: value for key, value in self.to_dict().items() if key not in ("batch", "progress")}
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        boxes = seen.partition.boxes().cpu().double()
-        centers = ((boxes[:, :2] + boxes[:, 2:]) / 2).split(seen.partition.counts.tolist())
-        values = []
-        for image, rows, places, label in zip(seen.images, seen.features, centers, classes.tolist(), strict=True):
+        return seen.paint(torch.cat(self.token_values(seen, classes)).float().to(seen.logits.device))
+
+    def token_values(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
+        """The values of each image's tokens, ``(N,)`` each, on the CPU."""
+        found = []
+        for image, rows, centers, label in zip(seen.images, seen.features, token_centers(seen), classes.tolist(),
+                                               strict=True):
             ask = Subsets(seen.model, rows, label, self.batch, self.progress)
-            values.append(self.values(ask, places, image_generator(image, self.seed)).to(rows.device))
-        return seen.paint(torch.cat(values).float())
+            found.append(self.values(ask, centers, image_generator(image, self.seed)).cpu())
+        return found
 
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
         """The value of each token, ``(N,)``.
