@@ -66,7 +66,8 @@ def _logits(model: SpitModel, features: Tokens) -> Tensor:
 def token_centers(seen: ForwardPass) -> tuple[Tensor, ...]:
     """The centres of the boxes of each image's tokens, in pixels, ``(N, 2)`` float64 each, on the CPU."""
     boxes = seen.partition.boxes().cpu().double()
-    return ((boxes[:, :2] + boxes[:, 2:]) / 2).split(seen.partition.counts.tolist())
+    centers: tuple[Tensor, ...] = ((boxes[:, :2] + boxes[:, 2:]) / 2).split(seen.partition.counts.tolist())
+    return centers
 
 
 def random_cells(centers: Tensor, draws: int, cells: int, random: torch.Generator) -> Tensor:
