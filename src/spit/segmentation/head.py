@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,14 +18,18 @@ from torch.nn import functional as F
 from spit import registry
 from spit.embedder import take_class_token
 from spit.errors import WeightsError
-from spit.forward_pass import ForwardPass
+from spit.forward_pass import ForwardPass, each_alone
 from spit.model import SpitModel
-from spit.predictor import Predictor
+from spit.predictor import Prediction, Predictor
+from spit.segmentation.graph import Floats, RegionGraph
+from spit.segmentation.smoothing import smooth
 from spit.tokens import Tokens
 from spit.weights import write_whole
 
 FILE = "saliency_head.safetensors"
 FORMAT = 1
+SURE = 4.0  # log-odds beyond are as sure as this
+MARGIN = 0.8  # log-odds that foreground must exceed: a cut divides at the mean, which takes too much for foreground
 HOW = "train one with spit train-head --data PHOTOS --model MODEL, or with spit.training.head.fit_head"
 
 
@@ -72,10 +77,14 @@ class TokenHead:
         values = torch.cat([self.weights.float().flatten(), self.bias.float().view(1)]).cpu().numpy()
         return hashlib.sha256(repr(self.layers).encode() + values.tobytes()).hexdigest()[:16]
 
+    def fits(self, model: SpitModel) -> bool:
+        """Whether a model has the head's width and layers."""
+        return self.weights.shape[1] == model.config.width and max(self.layers) < model.config.depth
+
     def check(self, model: SpitModel) -> None:
         """Raise WeightsError if a model has another width or too few layers."""
-        width, depth = model.config.width, model.config.depth
-        if self.weights.shape[1] != width or max(self.layers) >= depth:
+        if not self.fits(model):
+            width, depth = model.config.width, model.config.depth
             raise WeightsError(f"expected a head for tokens of width {width} and {depth} layers, as the model has, got "
                                f"width {self.weights.shape[1]} and layers {', '.join(map(str, self.layers))}; {HOW}")
 
@@ -136,7 +145,44 @@ def find_head(model: SpitModel | Predictor, file: str | PathLike[str] | None = N
         return given
     for path in sorted(registry.CHECKPOINTS.glob(f"*/{FILE}")):
         found = load_head(path)
-        if found.about.get("weights") == predictor.digest:
-            found.check(predictor.model)
+        if found.fits(predictor.model) and found.about.get("weights") == predictor.digest:
             return found
     return None
+
+
+def head_for(predictor: Predictor, method: str | None, file: str | PathLike[str] | None = None) -> TokenHead | None:
+    """The head that a method of :class:`~spit.segmentation.Cut` needs; None for the cut alone.
+
+    Raises:
+        WeightsError: the method asks for a head, and neither a file nor spit has one for the model's weights.
+    """
+    if method == "cut":
+        if file is not None:
+            raise ValueError(f"expected no file of a token head with method 'cut', got {file}; leave one of them out")
+        return None
+    found = find_head(predictor, file)
+    if found is None and method is not None:
+        raise WeightsError(f"{predictor.name}: expected weights that a token head comes with, for method {method!r}; "
+                           f"{HOW}, or use method 'cut'")
+    return found
+
+
+def head_scores(prediction: Prediction, head: TokenHead, others: Tensor | None = None) -> Tensor:
+    """Log-odds of all tokens by a head, or their mean with others, less a margin, smoothed over each image's regions.
+
+    A token that the others leave undecided at exactly 0, as all of an image with nothing to cut, stays so before
+    smoothing.
+
+    Shape:
+        others ``(ΣN,)`` to ``(ΣN,)`` float32.
+    """
+    scores = torch.cat([head.scores(one) for one in prediction.passes]) - MARGIN
+    if others is not None:
+        scores = torch.where(others == 0, 0.0, (scores + others - MARGIN) / 2)
+    parts = torch.split(scores.double().cpu(), prediction.partition.counts.tolist())
+    maps = [labels for block in prediction.partition.blocks for labels in block]
+
+    def smoothed(index: int) -> Floats:
+        return smooth(RegionGraph.of(prediction.images[index], maps[index]), parts[index].numpy().clip(-SURE, SURE))
+
+    return torch.from_numpy(np.concatenate(each_alone(smoothed, range(len(maps))))).to(scores)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.forward_pass import ForwardPass
+from spit.forward_pass import ForwardPass, each_alone
 from spit.images import to_float
 from spit.model import SpitModel
 from spit.options import Options, documented, option
@@ -15,6 +15,7 @@ from spit.partition import Hierarchy, Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
 from spit.segmentation.cleaning import clean, finer_levels
 from spit.segmentation.full_size import along_superpixels
+from spit.segmentation.head import head_for, head_scores
 from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.tokenizers import SuperpixelTokenizer
 from spit.tokens import plural
@@ -33,6 +34,13 @@ class Cut(Options):
         -1
     """
 
+    method: str | None = option(
+        None, "What finds the foreground: head, a linear layer on tokens of several layers, trained without masks; "
+              "cut, TokenCut; or both, their mean (default: both, or cut if the model has no head)",
+        choices=("head", "cut", "both"))
+    token_head: str | None = option(
+        None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
+        metavar="FILE")
     tau: float | None = option(
         None, "Cosine τ above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's code (default: the image's "
               "own)", least=-1, most=1)
@@ -97,13 +105,16 @@ class Segmentation:
 
 
 def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None = None, **options: Any) -> Segmentation:
-    """Find the salient object of each image: TokenCut on the model's own tokens.
+    """Find the salient object of each image: TokenCut on the model's own tokens, and a linear head on them.
 
     Tokens, except the class token, form a graph, joined where their cosine is above τ. Its normalised cut gives the
     Fiedler vector x; ``z = (x − mean) / std`` over the tokens, turned so that the foreground is positive, is painted on
     the regions without interpolation. The soft map is ``1 / (1 + e^(−2z))`` and the mask is where that exceeds 0.5. An
     image with nothing to cut, such as one superpixel, is 0.5 everywhere and has no foreground. With ``clean``, crumbs
     and holes go, and regions along the boundary are decided anew at finer levels (:mod:`spit.segmentation.cleaning`).
+
+    A model with a token head (:class:`~spit.segmentation.TokenHead`; ``spit_tiny_16`` comes with one) scores each token
+    by the mean of the cut's log-odds, 2z, and the head's, smoothed over the graph of regions; ``method`` chooses.
 
     Of images above 512 × 512 pixels the model sees that many; the mask comes back along superpixels of the original.
 
@@ -135,16 +146,20 @@ def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
         more = finer.partition.paint(scores_of(finer, cut)[0])
         total = [one + another for one, another in zip(total, more, strict=True)]
     maps = [one / cut.scales for one in total]
-    found = [finish(prediction, index, one, cut.clean) for index, one in enumerate(maps)]
+    found = each_alone(lambda index: finish(prediction, index, maps[index], cut.clean), range(len(maps)))
     saliency, masks = zip(*found, strict=True)
     return Segmentation(stack(saliency), stack(masks), scores, prediction.partition, tau)
 
 
 def scores_of(prediction: Prediction, cut: Cut) -> tuple[Tensor, Tensor]:
     """Log-odds of the tokens, ``(ΣN,)`` float32, positive on the foreground, and each image's τ, ``(B,)`` float64."""
-    found = [cut_tokens(one, cut) for one in prediction.passes]
+    head = head_for(prediction.predictor, cut.method, cut.token_head)
+    if head is not None and cut.method == "head":
+        return head_scores(prediction, head), torch.full((len(prediction),), torch.nan, dtype=torch.float64)
+    found = each_alone(lambda one: cut_tokens(one, cut), prediction.passes)
     values, tau = (torch.cat(parts) for parts in zip(*found, strict=True))
-    return SHARPNESS * values, tau
+    scores = SHARPNESS * values
+    return scores if head is None else head_scores(prediction, head, scores), tau
 
 
 def finish(prediction: Prediction, index: int, scores: Tensor, cleaned: bool) -> tuple[Tensor, Tensor]:
