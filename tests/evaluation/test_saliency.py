@@ -63,10 +63,10 @@ def test_figures(tiny: Predictor, samples: list[Sample]) -> None:
     assert row.iou.low <= row.iou.value <= row.iou.high
     assert set(row.scores) == {"0", "1", "2"}
     assert seen[-1] == ("tiny, tokens", 4, 4)
-    assert "| tiny | superpixel | tokens | τ 0.5, border |" in report.markdown()
+    assert "| tiny | superpixel | tokens | τ 0.5, border, clean |" in report.markdown()
     own, _ = evaluate(samples, SaliencyCase(tiny, Cut()))
     assert own.rows[0].iou.value > 0.8
-    assert "| tiny | superpixel | tokens | own τ, border |" in own.markdown()
+    assert "| tiny | superpixel | tokens | own τ, border, clean |" in own.markdown()
 
 
 def test_both_readings_of_max_f(tiny: Predictor, samples: list[Sample], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_errors(tiny: Predictor, samples: list[Sample]) -> None:
 def test_the_baseline_is_on_square_patches(tiny: Predictor) -> None:
     keys, tokens = baseline_cases(tiny, 224)
     assert (keys.name, keys.predictor.model.config.tokenizer) == ("tiny (baseline), keys", "patch")
-    assert (tokens.cut, tokens.shorter) == (Cut(tau=0.2, foreground="largest", clean=False), 224)
+    assert (tokens.cut, tokens.shorter) == (Cut(method="cut", tau=0.2, foreground="largest", clean=False), 224)
 
 
 def test_the_page(tiny: Predictor, samples: list[Sample]) -> None:
