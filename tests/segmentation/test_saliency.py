@@ -84,7 +84,8 @@ def test_every_tokenizer(model: SpitModel, scene: Scene) -> None:
 
 def test_scales_are_averaged(model: SpitModel, scene: Scene) -> None:
     image = scene()
-    own, finer = (spit.segment(cut, image, clean=False) for cut in (model, model.with_tokenizer("superpixel", levels=1).eval()))
+    own, finer = (spit.segment(cut, image, clean=False)
+                  for cut in (model, model.with_tokenizer("superpixel", levels=1).eval()))
     both = spit.segment(model, image, scales=2, clean=False)
     mean = (own.partition.paint(own.values) + finer.partition.paint(finer.values)) / 2
     assert torch.allclose(both.saliency, mean.sigmoid(), atol=1e-6)

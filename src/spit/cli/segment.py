@@ -41,9 +41,10 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
-    (outlined, the rest in a haze), cat.saliency.png (the soft map in grey) and cat.segment.json. Folders keep their structure. An
-    image that an earlier run with the same model and settings finished is skipped. An image that cannot be read is
-    reported, the others go on, and the exit code is 2.
+    (outlined, the rest in a haze), cat.saliency.png (the soft map in grey) and cat.segment.json. Of images above
+    512 × 512 pixels the model sees that many, and the mask comes back along superpixels of the original. Folders keep
+    their structure. An image that an earlier run with the same model and settings finished is skipped. An image that
+    cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     predictor = models.load_one(running.device, tokenizer)

@@ -31,8 +31,9 @@ def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, read
     """Cut images into tokens, and write pictures and label maps.
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
-    pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep their structure. Files of an earlier run are replaced;
-    your images never are. An image that cannot be read is reported, the others go on, and the exit code is 2.
+    pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep
+    their structure. Files of an earlier run are replaced; your images never are. An image that cannot be read is
+    reported, the others go on, and the exit code is 2.
     """
     chosen, place = tokenizer.build(), running.place
     if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):

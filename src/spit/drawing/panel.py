@@ -98,7 +98,8 @@ def _scale_width(tile: Tile) -> int:
 
 
 def _tile_width(tile: Tile) -> int:
-    return max(tile.picture.width + _scale_width(tile), _text_width(tile.caption, CAPTION), _text_width(tile.detail, DETAIL))
+    return max(tile.picture.width + _scale_width(tile), _text_width(tile.caption, CAPTION),
+               _text_width(tile.detail, DETAIL))
 
 
 def _text_width(text: str, size: int) -> int:

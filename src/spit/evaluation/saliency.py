@@ -125,11 +125,12 @@ class Saliency(Protocol):
 
     title = "Unsupervised saliency"
     notes: ClassVar[str] = """\
-Masks from tokens, no pixel post-processing. IoU and accuracy of the mask at 0.5, averaged over the images; 95 % normal intervals \
-over the images. Two figures are called max F in print: F at 255 thresholds for each image, averaged over the images, \
-then the maximum (TokenCut, β² = 0.3; the paper writes β = 1/3); and each image's own maximum, then averaged (SelfMask \
-and FOUND, whose code squares 0.3 again: β² = 0.09), which is mostly higher. Masks without any foreground are left \
-out. Milliseconds are the median, without reading."""
+Masks from tokens, no pixel post-processing. IoU and accuracy of the mask at 0.5, averaged over the images; 95 % \
+normal intervals over the images. Two figures are called max F in print: F at 255 thresholds for each image, averaged \
+over the images, then the maximum (TokenCut, β² = 0.3; the paper writes β = 1/3); and each image's own maximum, then \
+averaged (SelfMask and FOUND, whose code squares 0.3 again: β² = 0.09), which is mostly higher. Pieces and holes: \
+4-connected pieces of a mask, and of its background where it does not touch the border. Masks without any foreground \
+are left out. Milliseconds are the median, without reading."""
 
     cases: Sequence[SaliencyCase]
 

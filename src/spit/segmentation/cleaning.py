@@ -5,8 +5,8 @@ With z a score for each region, positive on the foreground, the mask y minimises
     E(y) = − Σ_v |v| · (z_v + c_v) · y_v + 0.12 √P Σ_(u,v) l_uv · exp(−d_uv² / 2s²) · [y_u ≠ y_v]
 
 for regions of ``|v|`` pixels in an image of P, with boundaries of ``l_uv`` pixels between neighbours whose mean colours
-lie ``d_uv`` apart in CIELAB; s is half the root mean square of the image's own d. So a boundary is cheap where the colour
-changes, and a crumb or a hole pays for its outline. Both terms grow alike with the image's size.
+lie ``d_uv`` apart in CIELAB; s is half the root mean square of the image's own d. So a boundary is cheap where the
+colour changes, and a crumb or a hole pays for its outline. Both terms grow alike with the image's size.
 
 ``c_v`` asks the other regions: the logarithm of how much foreground has the colour of v and is near, over how much
 background. A first minimum without it says which is which.
@@ -71,7 +71,7 @@ def clean(image: Tensor, levels: Sequence[Tensor], scores: Tensor) -> tuple[Tens
     ways = [_region_of(finest, level.cpu().numpy()) for level in levels]
     own = np.clip(scores.detach().double().cpu().numpy(), -MOST, MOST)
     tokens = graph.joined(ways[0])
-    chosen = first = decide(tokens, own)
+    first = decide(tokens, own)
     evidence = own + COLOR * _color_evidence(tokens, first, tokens, np.arange(len(own)))
     chosen = _minimum(tokens, evidence, BOUNDARY)
     groups, present = ways[0], tokens  # the region of each finest one, and the graph of the present regions
@@ -87,8 +87,9 @@ def clean(image: Tensor, levels: Sequence[Tensor], scores: Tensor) -> tuple[Tens
         chosen = _minimum(present, np.where(open_, evidence, np.where(kept, FIXED, -FIXED)), BOUNDARY / 2**depth)
     chosen = without_crumbs(present, chosen)
     soft = (1 / (1 + np.exp(-evidence)) + chosen) / 2
-    return tuple(torch.from_numpy(values[groups][finest]).to(image.device)
-                 for values in (soft.astype(np.float32), chosen))
+    painted, mask = (torch.from_numpy(values[groups][finest]).to(image.device)
+                     for values in (soft.astype(np.float32), chosen))
+    return painted, mask
 
 
 def finer_levels(hierarchy: Hierarchy, count: int = FINER) -> list[Tensor]:
@@ -101,13 +102,19 @@ def without_crumbs(graph: RegionGraph, chosen: Choice, share: float = CRUMB) -> 
 
     A hole is a piece of the background that does not touch the image's border.
     """
-    for kind in (False, True):
-        pieces = graph.pieces(chosen)
-        area = np.bincount(pieces, graph.sizes)
-        free = np.bincount(pieces, graph.rim, len(area)) == 0 if kind is False else area < area[pieces[chosen]].max(initial=0)
-        small = (area < share * graph.sizes[chosen].sum()) & free
-        chosen = np.where(small[pieces] & (chosen == kind), not kind, chosen)
-    return chosen
+    pieces, area = _pieces(graph, chosen)
+    inner = np.bincount(pieces, graph.rim, len(area)) == 0
+    filled = chosen | ((area < share * graph.sizes[chosen].sum()) & inner)[pieces]
+    pieces, area = _pieces(graph, filled)
+    large = (area >= share * graph.sizes[filled].sum()) | (area == area[pieces[filled]].max(initial=0))
+    kept: Choice = filled & large[pieces]
+    return kept
+
+
+def _pieces(graph: RegionGraph, chosen: Choice) -> tuple[Integers, Floats]:
+    """The piece of each region, and the pixels of each piece."""
+    pieces = graph.pieces(chosen)
+    return pieces, np.bincount(pieces, graph.sizes, len(chosen)).astype(np.float64)
 
 
 def _minimum(graph: RegionGraph, scores: Floats, boundary: float) -> Choice:
@@ -135,7 +142,8 @@ def _color_evidence(known: RegionGraph, chosen: Choice, asking: RegionGraph, own
     alike[np.arange(len(alike)), own[which]] = 0
     mean = known.sizes.mean()
     inside, outside = (alike @ (known.sizes * side).astype(np.float32) for side in (chosen, ~chosen))
-    return np.clip(np.log((inside + mean) / (outside + mean)), -MOST, MOST)
+    evidence: Floats = np.log((inside + mean) / (outside + mean)).clip(-MOST, MOST)
+    return evidence
 
 
 def _places(graph: RegionGraph, pixels: float) -> NDArray[np.float32]:

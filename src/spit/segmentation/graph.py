@@ -66,13 +66,16 @@ class RegionGraph:
 
     def joined(self, groups: Integers) -> "RegionGraph":
         """The graph of larger regions: ``groups``, ``(V,)``, has the number of each region's own."""
-        sums = np.stack([np.bincount(groups, column) for column in self.sums.T], axis=1)
-        pairs, lengths = _edges(*groups[self.pairs].T, self.lengths, len(sums))
-        return RegionGraph(np.bincount(groups, self.sizes), sums, pairs, lengths, np.bincount(groups, self.rim))
+        count = int(groups.max()) + 1
+        sizes, rim, *sums = (np.bincount(groups, column, count).astype(np.float64)
+                             for column in (self.sizes, self.rim, *self.sums.T))
+        one, other = groups[self.pairs].T
+        pairs, lengths = _edges(one, other, self.lengths, count)
+        return RegionGraph(sizes, np.stack(sums, axis=1), pairs, lengths, rim)
 
     @cached_property
     def colors(self) -> Floats:
-        """The mean colour of each region in CIELAB, ``(V, 3)``; with other than 1 or 3 channels, these times 100/255."""
+        """The mean colour of each region in CIELAB, ``(V, 3)``; other than 1 or 3 channels as they are, in 0…100."""
         means = self.sums[:, :-2] / self.sizes[:, None] / 255
         if means.shape[1] not in (1, 3):
             return means * 100

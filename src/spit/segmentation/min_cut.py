@@ -102,7 +102,8 @@ def _loop(first: Any, heads: Any, back: Any, room: Any, source: int, sink: int) 
                 following[node] += 1
 
 
+_LEAN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 try:
-    _flow = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(_loop)
-except RuntimeError:  # no folder that can be written to
-    _flow = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(_loop)
+    _flow = njit(cache=True, **_LEAN)(_loop)
+except RuntimeError:  # no folder that can be written to: each process compiles for itself
+    _flow = njit(**_LEAN)(_loop)
