@@ -17,21 +17,20 @@ def draw_mask(image: Tensor, mask: NDArray[np.bool_], thickness: int | None = No
     Args:
         image: uint8, or floats in [0, 1], of 1 or 3 channels.
         mask: where the object is.
-        thickness: of each line in pixels (default: 1, and 1 more for every 800 pixels of the longer side).
+        thickness: of each line in pixels (default: 1, and 1 more for every 1,200 pixels of the longer side).
 
     Shape:
         image ``(C, H, W)``, mask ``(H, W)``; the picture is W × H.
     """
     if mask.shape != tuple(image.shape[1:]):
         raise ValueError(f"expected a mask of this image's {tuple(image.shape[1:])} pixels, got {mask.shape}")
-    picture = as_picture(image)
-    pixels = np.array(picture)
     if thickness is None:
-        thickness = 1 + max(mask.shape) // 800
-    outside = ~mask
-    grey = np.asarray(picture.convert("L"))
-    levels = np.arange(256)[:, None] * (1 - STRENGTH) + np.array(HAZE) * STRENGTH
-    pixels[outside] = np.rint(levels).astype(np.uint8)[grey[outside]]
+        thickness = 1 + max(mask.shape) // 1200
+    picture = as_picture(image)
+    grey = picture.convert("L")
+    drawn = Image.merge("RGB", [grey.point([round((1 - STRENGTH) * level + STRENGTH * haze) for level in range(256)])
+                                for haze in HAZE])
     for width, color in ((2 * thickness, DARK), (thickness, LIGHT)):
-        pixels[grow(mask, width) & outside] = color
-    return Image.fromarray(pixels)
+        drawn.paste(color, mask=Image.fromarray(grow(mask, width)))
+    drawn.paste(picture, mask=Image.fromarray(mask))
+    return drawn

@@ -22,14 +22,16 @@ def draw_overlay(image: Tensor, partition: Partition, thickness: int | None = No
     Args:
         image: uint8, or floats in [0, 1], of 1 or 3 channels.
         partition: of that image alone.
-        thickness: of the line in pixels (default: 1, and 1 more for every 1,500 pixels of the longer side).
+        thickness: of the line in pixels (default: 1, and 1 more for every 1,500 pixels of the longer side, but not more
+            than a twelfth of a region's width).
 
     Shape:
         image ``(C, H, W)``; the picture is W × H.
     """
     pixels = _pixels(image, partition)
     if thickness is None:
-        thickness = 1 + max(pixels.shape[:2]) // 1500
+        width = (pixels.shape[0] * pixels.shape[1] / int(partition.counts[0])) ** 0.5
+        thickness = max(1, min(1 + max(pixels.shape[:2]) // 1500, int(width / 12)))
     if thickness < 1:
         raise ValueError(f"expected a thickness of at least 1 pixel, got {thickness}")
     [edges] = partition.boundaries()
