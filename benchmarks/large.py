@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--megapixels", type=float, nargs="+", default=[12.0, 50.0], help="sizes of the photo")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of the process")
     args = parser.parse_args()
-    print_provenance("scikit-image's cat, enlarged, seed 0")
+    print_provenance("scikit-image's cat, enlarged", seed=0)
     print(f"{'megapixels':>10s} {'wall s':>8s} {'CPU s':>8s} {'GB':>6s}")
     for megapixels in sorted(args.megapixels):  # the peak is that of the largest process so far
         with tempfile.TemporaryDirectory() as folder:

@@ -39,7 +39,7 @@ def main() -> None:
     args = parser.parse_args()
     samples = find_samples(args.shared / "data" / "ecssd")
     chosen = sorted(np.random.default_rng(args.seed).choice(len(samples), args.count, replace=False).tolist())
-    print_provenance(f"ECSSD, {args.count} photos, seed {args.seed}; {args.model}")
+    print_provenance(f"ECSSD, {args.count} photos; {args.model}", args.seed)
     predictor = spit.load(args.model, "cpu")
     tiles, outlines, rows = [], [], []
     print("| photo | IoU | pieces | holes |\n|---|---:|---:|---:|")
