@@ -19,8 +19,8 @@ def test_the_means_by_hand():
 
     values = TokenRise(samples=50, cells=16).values(Game(worth), grid(4), generator())
     [present] = seen
-    assert present.shape == (48, 16)
-    assert torch.equal(present.view(12, 4, 16).sum(1), torch.ones(12, 16, dtype=torch.int64))  # each in one part
+    assert present.shape == (50, 16)
+    assert torch.equal(present.view(10, 5, 16).sum(1), torch.ones(10, 16, dtype=torch.int64))  # each in one part
     answers = present[:, 3].double() + 0.1 * present[:, 7]
     for token in range(16):
         expected = answers[present[:, token]].mean() - answers[~present[:, token]].mean()

@@ -19,7 +19,7 @@ class TokenRise(TokenRemoval):
 
     RISE scales random grids up to smooth masks and paints the rest black. Here tokens are divided into random cells
     (:func:`~spit.attribution.removal.random_cells`), the cells are dealt into ``parts``, and the model sees each part
-    alone. So every token is present in exactly one subset of each division, and a pass has a quarter of the tokens.
+    alone. So every token is present in exactly one subset of each division, and a pass has a fifth of the tokens.
 
     A few hundred passes leave each token's value noisy. Two options make up for that: values are smoothed over
     neighbours, and :class:`~spit.attribution.Relevance`, smoothed alike, is added as a prior, both standardised.
@@ -37,7 +37,7 @@ class TokenRise(TokenRemoval):
     name: ClassVar[str] = "token_rise"
 
     cells: int = same(TokenRemoval, "cells", 20)
-    parts: int = option(4, "Parts that the cells are dealt into; the model sees each alone", least=2)
+    parts: int = option(5, "Parts that the cells are dealt into; the model sees each alone", least=2)
     smooth: float = option(0.8, "Deviation of the Gaussian that values are smoothed with, in mean widths of a token",
                            least=0)
     prior: float = option(0.5, "Weight of relevance, which is added", least=0)
