@@ -138,7 +138,7 @@ def _check(paths: list[Path], device: torch.device, as_json: bool) -> int:
     with waiting("Comparing labels") as say:
         for check in check_labels(paths, device):
             checks.append(check)
-            say(f"Comparing labels; done: {check.tokenizer}, batch {check.batch}")
+            say(f"{check.tokenizer}, batch {check.batch}: {check.same} of {check.images} equal")
     exact = all(check.same == check.images for check in checks)
     if as_json:
         print_json({"machine": machine(device), "exact": exact, "checks": [asdict(check) for check in checks]})
