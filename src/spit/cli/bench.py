@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spit import kernels
 from spit.bench import Plan, Timing, check_labels, measure_latency, measure_stages, photo_batch
 from spit.bench.check import BATCHES
 from spit.bench.latency import LEAST, SECONDS
@@ -72,6 +73,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     median of each stage. --check ends with exit code 1 if labels differ.
     """
     device = torch.device(running.place)
+    kernels.compile_at_once()  # plain operations of a fresh install are not what is measured
     paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
     with cpu_threads(measuring.threads):
         if measuring.check:
