@@ -12,6 +12,7 @@ from spit.compiled import ReplayedInference
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+COMPILES = pytest.mark.filterwarnings("ignore")  # torch's, of torch's own parts
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,7 @@ def test_copies_are_not_compiled(model: spit.SpitModel) -> None:
 
 
 @CUDA
+@COMPILES
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_replays_answer_as_plain_runs(model: spit.SpitModel, images: Tensor, dtype: torch.dtype) -> None:
     model, photos = copy.deepcopy(model).cuda(), images.cuda()
@@ -75,6 +77,7 @@ def test_replays_answer_as_plain_runs(model: spit.SpitModel, images: Tensor, dty
 
 
 @CUDA
+@COMPILES
 def test_replays_follow_weights_and_heads(model: spit.SpitModel, images: Tensor) -> None:
     model, photos = copy.deepcopy(model).cuda(), images.cuda()
     model.compile()
@@ -87,3 +90,20 @@ def test_replays_follow_weights_and_heads(model: spit.SpitModel, images: Tensor)
         model.reset_classifier(7)
         assert model(photos).shape == (3, 7)
         assert model.half().float()(photos).shape == (3, 7)
+
+
+@CUDA
+@COMPILES
+def test_a_step_of_training_by_cuda_graphs(model: spit.SpitModel, images: Tensor) -> None:
+    photos, gradients = images.cuda(), []
+    for mode in (None, "reduce-overhead"):
+        twin = copy.deepcopy(model).cuda().train()
+        if mode is not None:
+            twin.compile(mode=mode)
+        for _ in range(4):  # the third and fourth come from graphs
+            twin.zero_grad()
+            with torch.autocast("cuda", torch.bfloat16):
+                twin(photos).float().square().sum().backward()
+        gradients.append([weight.grad.clone() for weight in twin.parameters()])
+    for got, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(got, expected, rtol=5e-2, atol=5e-2 * float(expected.abs().max()))

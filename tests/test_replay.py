@@ -22,10 +22,10 @@ class FakeRecording:
     def __init__(self, operation: Callable[..., Any], tensors: tuple[Tensor, ...], options: Any,
                  pool: Any) -> None:
         type(self).made += 1
-        self.operation, self.options = operation, options
+        self.operation, self.given, self.options = operation, tensors, options
 
-    def __call__(self, tensors: tuple[Tensor, ...]) -> Any:
-        return "replayed", self.operation(tensors, self.options)[1]
+    def __call__(self) -> Any:
+        return "replayed", self.operation(self.given, self.options)[1]
 
 
 class OnCuda(Tensor):
@@ -109,16 +109,37 @@ def test_large_batches_and_the_cpu_are_not_recorded(replay: Recordings, monkeypa
     assert not replay._seen
 
 
-def test_buffers_made_in_inference_mode_are_written_to_outside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_made_in_inference_mode_are_written_to_outside_it(
+    replay: Recordings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An operation that hands on what it is given: a replay has nothing to launch."""
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "room_for", lambda device: 1000)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))
     monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: None))
     monkeypatch.setattr(torch.cuda, "graph", lambda graph, **_: nullcontext())
+
+    def hand_on(tensors: tuple[Tensor, ...], rules: Rules) -> tuple[Tensor, ...]:
+        return tensors
+
     with torch.inference_mode():
-        recording = module._Recording(lambda given, _: given, image(3, 1), Rules(), 0)
-        assert recording(image(3, 2))[0].tolist() == [[[[2, 2, 2]]]]
-    [answer] = recording(image(3, 5))
+        for value in range(SEEN_BEFORE + 1):
+            [answer] = replay(hand_on, image(3, value), Rules())
+            assert answer.tolist() == [[[[value] * 3]]]
+    [answer] = replay(hand_on, image(3, 5), Rules())
     assert answer.tolist() == [[[[5, 5, 5]]]]
     assert not answer.is_inference()
+
+
+def test_recordings_of_the_same_tensors_share_their_input(replay: Recordings) -> None:
+    for rules in (Rules(), Rules(levels=2)):
+        for value in range(SEEN_BEFORE + 1):
+            assert replay(contract, image(3, value), lambda rules=rules: rules)[1] == 3 * value  # type: ignore[misc]
+    assert len(replay) == 2
+    assert len(replay._given) == 1
+    assert replay(contract, image(3, 7), Rules()) == ("replayed", 21)
 
 
 def test_what_is_forgotten_is_recorded_again_later(replay: Recordings) -> None:

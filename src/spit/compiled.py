@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from spit.backbone import Spans, Transformer
 from spit.backbone.block import product_dtype
-from spit.backbone.spans import STEP, round_up, step_of
+from spit.backbone.spans import round_up, step_of
 from spit.backbone.transformer import without_graphs
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
@@ -20,6 +20,8 @@ from spit.tokens import Tokens
 
 if TYPE_CHECKING:
     from spit.model import SpitModel
+
+LONGEST = 512  # a bound on the tokens of an image is a power of two, at least this: another compiles the network again
 
 
 class ReplayedInference:
@@ -56,9 +58,12 @@ class ReplayedInference:
         if dtype not in self._networks:
             self._networks[dtype] = _Network(self.model, dtype, self._options)
         offsets = partition.offsets
-        tensors = (block, partition.blocks[0], offsets)
-        total, longest = torch.stack([offsets[-1], offsets.diff().max()]).tolist()
-        options = (round_up(total, step_of(total)), round_up(longest + 1, STEP), dtype)
+        tensors, extent = (block, partition.blocks[0], offsets), torch.stack([offsets[-1], offsets.diff().max()])
+
+        def options() -> tuple[int, int, torch.dtype]:
+            total, longest = extent.tolist()
+            return round_up(total, step_of(total)), max(LONGEST, 1 << longest.bit_length()), dtype
+
         logits, = self._recordings(self._answer, tensors, options)
         if self._networks[dtype].refresh():  # asked while the device is busy
             logits, = self._recordings(self._answer, tensors, options)
@@ -111,9 +116,10 @@ class _Network:
         firsts = offsets + torch.arange(images + 1, device=offsets.device)
         ends = torch.cat([firsts[:-1], firsts.new_full((1,), total)])  # the last image has the rows in excess
         image_of = Tokens(features.new_empty(total, 0), ends).image_of
-        torch._dynamo.maybe_mark_dynamic(features, 0)
-        torch._dynamo.maybe_mark_dynamic(image_of, 0)
-        logits: Tensor = self._run(features, Spans(firsts.int(), image_of, (), longest, False))
+        spans = Spans(firsts.int(), image_of, (), longest, False)
+        for dynamic in (features, image_of, spans.offsets):
+            torch._dynamo.maybe_mark_dynamic(dynamic, 0)
+        logits: Tensor = self._run(features, spans)
         return logits
 
     def _forward(self, features: Tensor, spans: Spans) -> Tensor:

@@ -143,8 +143,7 @@ class SpitModel(Conventions):
                 return replayed
         features, kept = self.drop_tokens(self._features(blocks, partition))
         if recorder is None:
-            encoded = self.encode(features)
-            answer: Tensor = self.head(encoded.values[encoded.offsets[:-1]])
+            answer: Tensor = self.head(self._class_token(features))
             return answer
         logits, class_token, tokens = self.run(features, recorder)
         logits = logits if replayed is None else replayed
@@ -177,6 +176,12 @@ class SpitModel(Conventions):
             check_tokens(tokens, embedded.offsets, self.config.width,
                          f"the backbone {_name(self.backbone)} returned them")
         return tokens
+
+    def _class_token(self, features: Tokens) -> Tensor:
+        if isinstance(self.backbone, Transformer):
+            return self.backbone.first(self.embedder(features))
+        encoded = self.encode(features)
+        return encoded.values[encoded.offsets[:-1]]
 
     def run(self, features: Tokens, recorder: Recorder | None = None) -> tuple[Tensor, Tensor, Tokens]:
         """γ, f and h: logits ``(B, num_classes)``, class token ``(B, D)`` and the other tokens ``(ΣN, D)``."""

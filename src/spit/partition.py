@@ -123,6 +123,9 @@ class Partition:
 
     def packed_blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Each block's labels with the offsets of its own images, from 0."""
+        if len(self.blocks) == 1:
+            yield self.blocks[0], self.offsets
+            return
         first = 0
         for block in self.blocks:
             yield block, self.offsets[first : first + len(block) + 1] - self.offsets[first]

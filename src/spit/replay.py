@@ -27,35 +27,43 @@ class Recordings:
     """Operations that are recorded when a size comes a third time. The least recently used recordings make room.
 
     Call it with an operation, its tensors and its options, which are hashable and say everything else that the launches
-    depend on. The answer is new memory, as of a plain run.
+    depend on; or with a function that returns the options and may wait for the device, which copies the tensors
+    meanwhile. The answer is new memory, as of a plain run.
     """
 
     def __init__(self) -> None:
         self._held: OrderedDict[Key, _Recording] = OrderedDict()
+        self._given: dict[Hashable, Tensors] = {}  # what recordings read, shared by those that take the same tensors
         self._seen: Counter[Key] = Counter()
         self._pools: dict[tuple[torch.device, int], Any] = {}
         self._lock = RLock()
         self._running = False  # an operation; those that it calls are part of its recording
 
-    def __call__(self, operation: Operation, tensors: Tensors, options: Hashable = None) -> Tensors:
+    def __call__(self, operation: Operation, tensors: Tensors,
+                 options: Hashable | Callable[[], Hashable] = None) -> Tensors:
         first = tensors[0]
         if not first.is_cuda or torch.cuda.is_current_stream_capturing():
-            return operation(tensors, options)
+            return operation(tensors, options() if callable(options) else options)
         stream = torch.cuda.current_stream(first.device).cuda_stream
-        key = (operation, tuple((tensor.shape, tensor.dtype) for tensor in tensors), first.device, stream, options)
+        place = (operation, tuple((tensor.shape, tensor.dtype) for tensor in tensors), first.device, stream)
         with self._lock:
+            given = self._given.get(place)
+            for static, tensor in zip(given or (), tensors, strict=given is not None):
+                static.copy_(tensor)
+            key = (*place, options() if callable(options) else options)
             if key in self._held:
                 self._held.move_to_end(key)
-                return self._held[key](tensors)
+                return self._held[key]()
             if self._running or _numbers(key) > room_for(first.device):
-                return operation(tensors, options)
+                return operation(tensors, key[-1])
             self._running = True
             try:
-                answer = operation(tensors, options)  # also right before a recording: it fills caches of tables
+                answer = operation(tensors, key[-1])  # also right before a recording: it fills caches of tables
                 self._count(key)
                 if self._seen[key] >= SEEN_BEFORE:
                     self._make_room(key)
-                    self._held[key] = _Recording(operation, tensors, options, self._pool(first.device, stream))
+                    self._held[key] = _Recording(operation, self._inputs(place, tensors), key[-1],
+                                                 self._pool(first.device, stream))
                 return answer
             finally:
                 self._running = False
@@ -66,9 +74,8 @@ class Recordings:
     def clear(self) -> None:
         """Forget all recordings, for instance because the memory that they read has moved."""
         with self._lock:
-            self._held.clear()
-            self._seen.clear()
-            self._pools.clear()
+            for kept in (self._held, self._given, self._seen, self._pools):
+                kept.clear()
 
     def _count(self, key: Key) -> None:
         if len(self._seen) >= REMEMBERED:
@@ -79,6 +86,14 @@ class Recordings:
         while self._held and _numbers(key) + sum(map(_numbers, self._held)) > room_for(key[2]):
             forgotten, _ = self._held.popitem(last=False)
             self._seen[forgotten] = 0
+            if all(other[:-1] != forgotten[:-1] for other in self._held):
+                del self._given[forgotten[:-1]]
+
+    def _inputs(self, place: Hashable, tensors: Tensors) -> Tensors:
+        if place not in self._given:
+            with torch.inference_mode(False):  # inference tensors cannot be written to outside inference mode
+                self._given[place] = tuple(tensor.clone() for tensor in tensors)
+        return self._given[place]
 
     def _pool(self, device: torch.device, stream: int) -> Any:
         """Memory that the recordings of a stream share: they run one after another, and their answers are copied."""
@@ -88,16 +103,12 @@ class Recordings:
 
 
 class _Recording:
-    def __init__(self, operation: Operation, tensors: Tensors, options: Hashable, pool: Any) -> None:
-        with torch.inference_mode(False):  # inference tensors cannot be written to outside inference mode
-            self.given = tuple(tensor.clone() for tensor in tensors)
+    def __init__(self, operation: Operation, given: Tensors, options: Hashable, pool: Any) -> None:
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
-            self.answer = operation(self.given, options)
+            self.answer = operation(given, options)
 
-    def __call__(self, tensors: Tensors) -> Tensors:
-        for given, tensor in zip(self.given, tensors, strict=True):
-            given.copy_(tensor)
+    def __call__(self) -> Tensors:
         self.graph.replay()
         return tuple(tensor.clone() for tensor in self.answer)
 

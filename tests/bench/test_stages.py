@@ -3,7 +3,7 @@ import torch
 
 from spit.bench import Timing, measure_stages, median_ms, photo_batch
 from spit.bench.photos import sample_photos
-from spit.bench.stages import model_to_time, peak_gib
+from spit.bench.stages import model_to_time, with_peak_gib
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -43,4 +43,4 @@ def test_warm_up_is_called_and_not_counted() -> None:
 
 
 def test_no_peak_on_a_cpu() -> None:
-    assert peak_gib(lambda: None, CPU) is None
+    assert with_peak_gib(lambda: 3, CPU) == (3, None)

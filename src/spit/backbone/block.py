@@ -41,10 +41,11 @@ class Block(nn.Module):
         return values + drop_images(self.scale2(self.mlp(self.norm2(values))), spans, rate)
 
     def first(self, values: Tensor, spans: Spans) -> Tensor:
-        """What :meth:`forward` makes of the first row of each image in evaluation, ``(ΣN, D)`` to ``(B, D)``."""
-        first = values[spans.offsets[:-1]] + self.scale1(self.attention.first(self.norm1(values), spans))
-        answer: Tensor = first + self.scale2(self.mlp(self.norm2(first)))
-        return answer
+        """:meth:`forward` for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``."""
+        rate = self.drop_path if self.training else 0.0
+        first = values[spans.offsets[:-1]]
+        first = first + drop_rows(self.scale1(self.attention.first(self.norm1(values), spans)), rate)
+        return first + drop_rows(self.scale2(self.mlp(self.norm2(first))), rate)
 
     def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
         """This block's attention maps for these values, one ``(heads, N, N)`` an image."""
@@ -95,7 +96,13 @@ def drop_images(branch: Tensor, spans: Spans, rate: float) -> Tensor:
     The others are divided by ``1 − rate``, so that the expectation is the branch itself. Random numbers come from
     torch's generator of the branch's device.
     """
-    if rate == 0:
-        return branch
-    kept = (torch.rand(len(spans), device=branch.device) >= rate).to(branch.dtype) / (1 - rate)
-    return branch * kept[spans.image_of, None]
+    return branch if rate == 0 else branch * _kept(branch, len(spans), rate)[spans.image_of, None]
+
+
+def drop_rows(branch: Tensor, rate: float) -> Tensor:
+    """:func:`drop_images` where every image has one row."""
+    return branch if rate == 0 else branch * _kept(branch, len(branch), rate)[:, None]
+
+
+def _kept(branch: Tensor, images: int, rate: float) -> Tensor:
+    return (torch.rand(images, device=branch.device) >= rate).to(branch.dtype) / (1 - rate)

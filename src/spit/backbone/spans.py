@@ -56,6 +56,10 @@ class Spans:
         image_of = F.pad(self.image_of, (0, rows - len(self.image_of)), value=len(self))
         return Spans(offsets, image_of, (), round_up(max(self.longest, STEP), STEP), False)
 
+    def leading(self, images: int) -> "Spans":
+        """The first images; the rows of the others belong to no image."""
+        return Spans(self.offsets[: images + 1], self.image_of, (), self.longest, False)
+
     def padded_rows(self) -> Tensor:
         """Where each row lies in a padded ``(B · longest,)`` batch, ``(ΣN,)`` int64; after it if of no image."""
         rows = torch.arange(len(self.image_of), device=self.offsets.device)

@@ -15,6 +15,7 @@ from spit.backbone.spans import Spans, round_up, step_of
 from spit.options import Options, option
 from spit.tokens import Tokens
 
+Run = Callable[..., Tensor]
 WITHOUT_GRAPHS: dict[str | None, str | None] = {
     "reduce-overhead": None, "max-autotune": "max-autotune-no-cudagraphs"}  # modes of torch.compile
 
@@ -61,8 +62,8 @@ class Transformer(nn.Module):
         )
         self.norm = nn.LayerNorm(options.width, eps=1e-6)
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
-        self.compiled: Callable[..., Tensor] | None = None
-        self.compiled_steps: Callable[..., Tensor] | None = None  # for training, by CUDA graphs
+        self.compiled: Run | None = None
+        self.compiled_steps: Run | None = None  # for training, by CUDA graphs
         self.apply(initialize)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,25 +86,33 @@ class Transformer(nn.Module):
             recorder = None
         return tokens.replace(self.run(tokens.values, spans, recorder))
 
+    def first(self, tokens: Tokens) -> Tensor:
+        """The first row of each image as :meth:`forward` returns it, ``(B, D)``: class tokens, all that h reads.
+
+        In training, compiled for CUDA graphs, the last block computes nothing else.
+        """
+        graphs = self.compiled_steps is not None and tokens.values.is_cuda and not self.checkpointing
+        if not (graphs and self.training and torch.is_grad_enabled()):
+            return self.forward(tokens).values[tokens.offsets[:-1]]
+        count = len(tokens.values)
+        rows, spans = round_up(count, step_of(count)), Spans.of(tokens)
+        padded, rounded = F.pad(tokens.values, (0, 0, 0, rows - count)), spans.rounded(rows)
+        return _run_any_length(cast(Run, self.compiled_steps), padded, rounded, rounded.leading(len(spans)))
+
     def compile_blocks(self, **options: Any) -> None:
-        """Compile :meth:`run_blocks`; if the mode uses CUDA graphs, with those for training alone.
+        """Compile :meth:`run_blocks`; if the mode uses CUDA graphs, :meth:`first` uses those in training.
 
         Args:
             options: of :func:`torch.compile`.
         """
         self.compiled = torch.compile(self.run_blocks, **without_graphs(options))
         graphs = options.get("mode") in WITHOUT_GRAPHS
-        self.compiled_steps = torch.compile(self.run_blocks, **options) if graphs else None
+        self.compiled_steps = torch.compile(self.run_first, **options) if graphs else None
 
     def run(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """:meth:`run_blocks`, by compiled code if there is any."""
         if self.compiled is None:
             return self.run_blocks(values, spans, recorder)
-        training = self.training and torch.is_grad_enabled() and values.is_cuda
-        if self.compiled_steps is not None and training and not recorder:
-            rows = round_up(len(values), step_of(len(values)))
-            padded = F.pad(values, (0, 0, 0, rows - len(values)))
-            return _run_any_length(self.compiled_steps, padded, spans.rounded(rows))[: len(values)]
         return _run_any_length(self.compiled, values, spans, recorder or None)
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
@@ -121,12 +130,16 @@ class Transformer(nn.Module):
         answer: Tensor = self.norm(values)
         return answer
 
-    def run_first(self, values: Tensor, spans: Spans) -> Tensor:
-        """:meth:`run_blocks` in evaluation for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``."""
+    def run_first(self, values: Tensor, spans: Spans, asked: Spans | None = None) -> Tensor:
+        """:meth:`run_blocks` for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``.
+
+        Args:
+            asked: the images to answer for, in the same rows (default: all).
+        """
         *blocks, last = cast(Iterable[Block], self.blocks)
         for block in blocks:
             values = block(values, spans)
-        answer: Tensor = self.norm(last.first(values, spans))
+        answer: Tensor = self.norm(last.first(values, spans if asked is None else asked))
         return answer
 
 
@@ -136,12 +149,11 @@ def without_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "mode": WITHOUT_GRAPHS.get(mode, mode)}
 
 
-def _run_any_length(compiled: Callable[..., Tensor], values: Tensor, spans: Spans,
-                    recorder: Recorder | None = None) -> Tensor:
+def _run_any_length(compiled: Run, values: Tensor, spans: Spans, more: object) -> Tensor:
     """Call compiled code so that another number of rows does not compile it again."""
     for rows in (values, spans.image_of):
         torch._dynamo.maybe_mark_dynamic(rows, 0)
-    return compiled(values, spans, recorder)
+    return compiled(values, spans, more)
 
 
 def initialize(module: nn.Module) -> None:

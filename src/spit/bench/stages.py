@@ -88,9 +88,8 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
 
     def row(stage: str, title: str, tokens: float, function: Callable[[], Any]) -> Row:
         say(f"Timing {stage}, {title}")
-        milliseconds = median_ms(function, device, timing.rounds or 20, warm_up=5)
-        return Row(stage, title, milliseconds / len(images), 1000 * len(images) / milliseconds,
-                   peak_gib(function, device), tokens)
+        milliseconds, peak = with_peak_gib(partial(median_ms, function, device, timing.rounds or 20, warm_up=5), device)
+        return Row(stage, title, milliseconds / len(images), 1000 * len(images) / milliseconds, peak, tokens)
 
     model = model.to(device)
     partition = model.tokenizer(images)
@@ -156,14 +155,16 @@ def median_ms(function: Callable[[], Any], device: torch.device, rounds: int = 2
     return median([timed(function, device)[1] for _ in range(warm_up + rounds)][warm_up:])
 
 
-def peak_gib(function: Callable[[], Any], device: torch.device) -> float | None:
-    """Peak memory of tensors while the function ran; None on a CPU."""
+def with_peak_gib(function: Callable[[], Answer], device: torch.device) -> tuple[Answer, float | None]:
+    """What a function returns, and the most memory that torch held for it, CUDA graphs included; None on a CPU."""
     if device.type != "cuda":
-        return None
+        return function(), None
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved(device)
     torch.cuda.reset_peak_memory_stats(device)
-    function()
+    answer = function()
     torch.cuda.synchronize(device)
-    return torch.cuda.max_memory_allocated(device) / 2**30
+    return answer, (torch.cuda.max_memory_reserved(device) - before) / 2**30
 
 
 def timed(function: Callable[[], Answer], device: torch.device) -> tuple[Answer, float]:

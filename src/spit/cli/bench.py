@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spit import kernels
 from spit.bench import Plan, Timing, check_labels, measure_latency, measure_stages, photo_batch
 from spit.bench.check import BATCHES
 from spit.bench.latency import LEAST, SECONDS
@@ -72,6 +73,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     median of each stage. --check ends with exit code 1 if labels differ.
     """
     device = torch.device(running.place)
+    kernels.compile_at_once()  # plain operations of a fresh install are not what is measured
     paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
     with cpu_threads(measuring.threads):
         if measuring.check:
@@ -138,7 +140,7 @@ def _check(paths: list[Path], device: torch.device, as_json: bool) -> int:
     with waiting("Comparing labels") as say:
         for check in check_labels(paths, device):
             checks.append(check)
-            say(f"Comparing labels; done: {check.tokenizer}, batch {check.batch}")
+            say(f"{check.tokenizer}, batch {check.batch}: {check.same} of {check.images} equal")
     exact = all(check.same == check.images for check in checks)
     if as_json:
         print_json({"machine": machine(device), "exact": exact, "checks": [asdict(check) for check in checks]})

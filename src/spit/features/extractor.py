@@ -105,13 +105,14 @@ class FeatureExtractor(FeatureOptions):
                 features.append(published_tokens(block, labels, offsets, self.resolution, self.position_sigma,
                                                  self.gradient_sigma if self.gradients else None))
                 continue
+            gradients = self._gradients(block)  # before the boxes, which wait for a GPU
             if partition.frames is None:
                 boxes = next(tight)
                 windows = self._windows(boxes, labels)
             else:
                 windows = boxes = partition.frames[first : first + int(offsets[-1])]
             first += len(boxes)
-            features.append(self._features(block, labels, offsets, boxes, windows))
+            features.append(self._features(block, gradients, labels, offsets, boxes, windows))
         return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
 
     def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
@@ -122,17 +123,20 @@ class FeatureExtractor(FeatureOptions):
             dtype: of the answer.
         """
         boxes = kernels.region_boxes(labels, offsets, rows)
-        return self._features(block, labels, offsets, boxes, self._windows(boxes, labels), dtype)
+        windows = self._windows(boxes, labels)
+        return self._features(block, self._gradients(block), labels, offsets, boxes, windows, dtype)
+
+    def _gradients(self, block: Tensor) -> Tensor | None:
+        return arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
 
     def _windows(self, boxes: Tensor, labels: Tensor) -> Tensor:
         """Where colours are sampled."""
         return squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes
 
-    def _features(self, block: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, windows: Tensor,
-                  dtype: torch.dtype = torch.float32) -> Tensor:
+    def _features(self, block: Tensor, gradients: Tensor | None, labels: Tensor, offsets: Tensor, boxes: Tensor,
+                  windows: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """The features of the regions of one block."""
         position, texture = (self.position_bins, self.position_sigma), (self.gradient_bins, self.gradient_sigma)
-        gradients = arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
         if self.fill != "mean":
             return kernels.region_features(*prepare(block, self.normalization), gradients, labels, offsets, boxes,
                                            windows, self.resolution, self.fill == "zero", position, texture, dtype)

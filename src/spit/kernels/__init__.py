@@ -30,10 +30,10 @@ from spit.options import check_choice
 from spit.replay import Tensors, replay
 
 __all__ = [
-    "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse", "exact_sqrt",
-    "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram",
+    "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compose", "diffuse",
+    "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram",
     "published_superpixels", "recorded", "refine", "region_boxes", "region_features", "region_sizes", "saturate",
-    "scharr", "superpixel_labels", "superpixels", "threads", "wait_until_compiled",
+    "scharr", "superpixel_labels", "superpixels", "threads",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -75,9 +75,9 @@ def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors, opt
     return replay(operation, tensors, options) if on_gpu else operation(tensors, options)
 
 
-def wait_until_compiled() -> None:
-    """Have the CPU's compiled loops serve from now on, for those who measure time."""
-    _load("cpu").BACKGROUND.wait()
+def compile_at_once() -> None:
+    """Have compiled loops serve from now on, on the CPU of a fresh install too; for those who measure time."""
+    _load("cpu").BACKGROUND.done = True
 
 
 def _dispatched(definition: Operation) -> Operation:

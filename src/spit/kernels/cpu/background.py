@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,9 +23,8 @@ from spit.kernels.cpu import features, preprocess, refinement, regions, superpix
 from spit.kernels.rules import SCALE, Rules
 
 SERVED = 2**25
-"""Numbers that operations without loops may take in before a call waits for them; superpixels of a photo of 224² have
-half a million, in three operations."""
-PATIENCE = 120.0  # seconds to wait for another process
+"""Numbers that operations without loops may take in before calls compile for themselves; superpixels of a photo of 224²
+have half a million, in three operations."""
 ROOT = Path(__file__).parents[3]
 COMMAND = "import sys; sys.path.insert(0, sys.argv[1]); from spit.kernels.cpu import background; background.main()"
 
@@ -52,42 +50,25 @@ class Background:
 
     def serves(self, numbers: int) -> bool:
         """Whether an operation on so many numbers should run as a compiled loop."""
-        if not self.done and self.busy.acquire(blocking=False):  # another thread's call asks already
+        if not self.done and self.busy.acquire(blocking=False):  # else another thread's call asks already
             try:
-                self.done = self._is_done(numbers)
+                if self._is_done(numbers):
+                    self.done = True
             finally:
                 self.busy.release()
         return self.done
 
-    def wait(self) -> None:
-        """Have the loops serve from now on. Waits for the process that compiles them."""
-        with self.busy:
-            if not self.done and self.stamp is not None and self.started:
-                self._wait(self.stamp)
-            self.done = True
-
     def _is_done(self, numbers: int) -> bool:
         first, self.started = not self.started, True
         self.left -= numbers
-        if self.stamp is None:
-            return self.left < 0
-        if self.stamp.exists() or (first and self.left < 0):
+        if self.left < 0:  # what is not compiled yet, the calls compile for themselves
             return True
+        if self.stamp is None or self.stamp.exists():
+            return self.stamp is not None
         try:
-            free = start(self.stamp) if first else not _locked(self.stamp)
+            return start(self.stamp) if first else not _locked(self.stamp)  # not locked: it failed
         except OSError:
             return True
-        if free:  # nobody compiles: it could not be started, or it failed
-            return True
-        if self.left < 0:
-            self._wait(self.stamp)
-        return self.left < 0
-
-    @staticmethod
-    def _wait(stamp: Path) -> None:
-        end = time.monotonic() + PATIENCE
-        while not stamp.exists() and _locked(stamp) and time.monotonic() < end:
-            time.sleep(0.05)
 
 
 def start(stamp: Path) -> bool:
@@ -128,7 +109,7 @@ def _locked(stamp: Path) -> bool:
 
 def main() -> None:
     """What the process does, when nobody else needs the processor: torch's threads wait for each other."""
-    os.nice(19)
+    os.nice(10)
     compile_all()
     stamp = Path(sys.argv[2])
     part = stamp.with_suffix(f".{os.getpid()}")
