@@ -2,8 +2,8 @@
 
     python benchmarks/photos.py [--count 20] [--seed 0] --output FOLDER
 
-Photos and human masks are ECSSD's. ``photos.png`` has each photo with its mask; ``outlines.png`` has masks alone, with
-what agrees with people, what is too much and what is missing, and may be shown where the photos may not.
+Photos and human masks are ECSSD's. ``photos.png`` has each photo with its mask; ``masks.png`` has spit's masks alone,
+and may be shown where the data may not.
 """
 
 from dataclasses import replace
@@ -15,17 +15,7 @@ from provenance import arguments, launch, print_provenance
 
 import spit
 from spit.drawing import Tile, draw_mask, draw_panel, encode_png
-from spit.evaluation.masks import (
-    FALSE_NEGATIVE,
-    FALSE_POSITIVE,
-    TRUE_POSITIVE,
-    Mask,
-    Truth,
-    count_parts,
-    find_samples,
-    read_pair,
-    score,
-)
+from spit.evaluation.masks import TRUE_POSITIVE, Mask, count_parts, find_samples, read_pair, score
 
 ACROSS = 5
 
@@ -41,7 +31,7 @@ def main() -> None:
     chosen = sorted(np.random.default_rng(args.seed).choice(len(samples), args.count, replace=False).tolist())
     print_provenance(f"ECSSD, {args.count} photos; {args.model}", args.seed)
     predictor = spit.load(args.model, "cpu")
-    tiles, outlines, rows = [], [], []
+    tiles, masks, rows = [], [], []
     print("| photo | IoU | pieces | holes |\n|---|---:|---:|---:|")
     for index in chosen:
         image, truth = read_pair(samples[index])
@@ -52,21 +42,19 @@ def main() -> None:
         print(f"| {samples[index].name} | {iou:.3f} | {pieces} | {holes} |", flush=True)
         tile = Tile(draw_mask(image, mask), samples[index].name, f"IoU {iou:.2f}")
         tiles.append(tile)
-        outlines.append(replace(tile, picture=draw_outline(mask, truth)))
+        masks.append(replace(tile, picture=draw_alone(mask)))
     print("| mean | {:.3f} | {:.2f} | {:.2f} |".format(*np.mean(rows, axis=0)))
     args.output.mkdir(parents=True, exist_ok=True)
-    for name, own in (("photos", tiles), ("outlines", outlines)):
+    for name, own in (("photos", tiles), ("masks", masks)):
         page = draw_panel([own[first : first + ACROSS] for first in range(0, len(own), ACROSS)])
         page = page.resize((1400, round(1400 * page.height / page.width)), Image.Resampling.LANCZOS)
-        (args.output / f"{name}.png").write_bytes(encode_png(page.quantize(64) if name == "outlines" else page))
+        (args.output / f"{name}.png").write_bytes(encode_png(page.quantize(16) if name == "masks" else page))
 
 
-def draw_outline(mask: Mask, truth: Truth) -> Image.Image:
-    """Hits yellow, false alarms orange and misses blue, on a dark ground."""
+def draw_alone(mask: Mask) -> Image.Image:
+    """The mask in yellow on a dark ground."""
     pixels = np.full((*mask.shape, 3), 24, np.uint8)
-    for where, color in ((mask & truth.foreground, TRUE_POSITIVE), (mask & ~truth.foreground, FALSE_POSITIVE),
-                         (~mask & truth.foreground, FALSE_NEGATIVE)):
-        pixels[where] = color
+    pixels[mask] = TRUE_POSITIVE
     return Image.fromarray(pixels)
 
 
