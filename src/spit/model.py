@@ -95,6 +95,7 @@ class SpitModel(Conventions):
         self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
         self.replayed: ReplayedInference | None = None
+        self.budgets: Tensor | None = None  # in training, the most tokens of each image; None takes the config's
         if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
             self._try_backbone()
 
@@ -190,9 +191,10 @@ class SpitModel(Conventions):
 
     def drop_tokens(self, features: Tokens) -> tuple[Tokens, Tensor | None]:
         """In training, the tokens that the budget keeps and which these are; otherwise all of them and None."""
-        if not self.training or self.config.token_budget is None:
+        budget = self.config.token_budget if self.budgets is None else self.budgets
+        if not self.training or budget is None:
             return features, None
-        kept = choose_tokens(features, self.config.token_budget)
+        kept = choose_tokens(features, budget)
         return features.select(kept), kept
 
     def embed(self, images: Images) -> Tensor:
@@ -279,17 +281,21 @@ class SpitModel(Conventions):
         return blocks
 
 
-def choose_tokens(tokens: Tokens, budget: int) -> Tensor:
+def choose_tokens(tokens: Tokens, budget: int | Tensor) -> Tensor:
     """Token dropout to a budget (App. C): which tokens to keep, ``(ΣN,)`` bool.
 
     An image with more than ``budget`` tokens keeps a uniformly random subset of that many. Random numbers come from
     torch's generator of the tokens' device, without host synchronisation.
+
+    Args:
+        budget: one for all images, or a tensor of one for each.
     """
     image_of = tokens.image_of
     order = torch.randperm(len(image_of), device=image_of.device)
     order = order[image_of[order].argsort(stable=True)]  # images in order, each image's tokens shuffled
     rank = torch.arange(len(image_of), device=image_of.device) - tokens.offsets[image_of]
-    return torch.empty_like(image_of, dtype=torch.bool).index_copy(0, order, rank < budget)
+    most = budget if isinstance(budget, int) else budget[image_of]
+    return torch.empty_like(image_of, dtype=torch.bool).index_copy(0, order, rank < most)
 
 
 def _name(part: object) -> str:
