@@ -66,7 +66,7 @@ def test_figures(tiny: Predictor, samples: list[Sample]) -> None:
     assert "| tiny | superpixel | tokens | τ 0.5, border, clean |" in report.markdown()
     own, _ = evaluate(samples, SaliencyCase(tiny, Cut()))
     assert own.rows[0].iou.value > 0.8
-    assert "| tiny | superpixel | tokens | own τ, border, clean |" in own.markdown()
+    assert "| tiny | superpixel | tokens | cut, own τ, border, clean |" in own.markdown()
 
 
 def test_both_readings_of_max_f(tiny: Predictor, samples: list[Sample], monkeypatch: pytest.MonkeyPatch) -> None:

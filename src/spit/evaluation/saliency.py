@@ -59,6 +59,12 @@ class SaliencyCase(ModelCase):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.predictor.name}, {self.cut.cut_on}"
 
+    @property
+    def method(self) -> str:
+        """What finds the foreground, also if that was left to the model."""
+        head = head_for(self.predictor, self.cut.method, self.cut.token_head)
+        return self.cut.method or ("both" if head else "cut")
+
     def config(self) -> dict[str, Any]:
         head = head_for(self.predictor, self.cut.method, self.cut.token_head)
         return {**super().config(), "cut": asdict(self.cut), "token_head": head and head.digest, "size": self.shorter}
@@ -169,7 +175,7 @@ def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record
     threshold, max_f = _max_f(_curves(values, BETA2))
     return Row(
         model=case.predictor.name, tokenizer=case.predictor.model.config.tokenizer,
-        cut={**asdict(case.cut), "size": case.shorter}, images=len(values), empty=len(records) - len(values),
+        cut={**asdict(case.cut), "method": case.method, "size": case.shorter}, images=len(values), empty=len(records) - len(values),
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         max_f=max_f, threshold=threshold, max_f_own=share([float(own.max()) for own in _curves(values, OWN_BETA2)]),
         max_f_paper=_max_f(_curves(values, PAPER_BETA2))[1],
@@ -197,8 +203,7 @@ def _max_f(curves: Sequence[NDArray[np.float64]]) -> tuple[float, Score]:
 
 def _words(cut: dict[str, Any]) -> tuple[str, str]:
     """What was cut, and how."""
-    how = [cut["method"]] if cut["method"] else []
-    how += ["own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}", cut["foreground"]]
+    how = [cut["method"], "own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}", cut["foreground"]]
     how += [f"{cut['size']} px"] if cut["size"] else []
     how += [f"{cut['scales']} scales"] if cut["scales"] > 1 else []
     how += ["clean"] if cut["clean"] else []
