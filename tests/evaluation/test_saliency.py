@@ -63,7 +63,7 @@ def test_figures(tiny: Predictor, samples: list[Sample]) -> None:
     assert row.iou.low <= row.iou.value <= row.iou.high
     assert set(row.scores) == {"0", "1", "2"}
     assert seen[-1] == ("tiny, tokens", 4, 4)
-    assert "| tiny | superpixel | tokens | τ 0.5, border, clean |" in report.markdown()
+    assert "| tiny | superpixel | tokens | cut, τ 0.5, border, clean |" in report.markdown()
     own, _ = evaluate(samples, SaliencyCase(tiny, Cut()))
     assert own.rows[0].iou.value > 0.8
     assert "| tiny | superpixel | tokens | cut, own τ, border, clean |" in own.markdown()

@@ -175,7 +175,8 @@ def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record
     threshold, max_f = _max_f(_curves(values, BETA2))
     return Row(
         model=case.predictor.name, tokenizer=case.predictor.model.config.tokenizer,
-        cut={**asdict(case.cut), "method": case.method, "size": case.shorter}, images=len(values), empty=len(records) - len(values),
+        cut={**asdict(case.cut), "method": case.method, "size": case.shorter},
+        images=len(values), empty=len(records) - len(values),
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         max_f=max_f, threshold=threshold, max_f_own=share([float(own.max()) for own in _curves(values, OWN_BETA2)]),
         max_f_paper=_max_f(_curves(values, PAPER_BETA2))[1],
