@@ -56,7 +56,7 @@ class ForwardPass:
         self._traces: dict[bool, Trace | None] = {}  # by whether it has gradients
         with torch.no_grad():
             if keep and not model.compiled:
-                outputs, self._traces[False] = _traced(model, features)
+                outputs, self._traces[False] = traced(model, features)
             else:
                 outputs = model.run(features)
         self.logits, self.class_token, self.tokens = outputs
@@ -73,7 +73,7 @@ class ForwardPass:
             model = self.model.view() if self.model.compiled else self.model  # compiled code reports nothing
             with torch.inference_mode(False), torch.set_grad_enabled(gradients):
                 values = self.features.values
-                _, trace = _traced(model, self.features.replace(values.clone() if values.is_inference() else values))
+                _, trace = traced(model, self.features.replace(values.clone() if values.is_inference() else values))
             if self._keep:
                 self._traces[gradients] = trace
         if trace is None:
@@ -107,7 +107,7 @@ class ForwardPass:
         return maps
 
 
-def _traced(model: SpitModel, features: Tokens) -> tuple[Outputs, Trace | None]:
+def traced(model: SpitModel, features: Tokens) -> tuple[Outputs, Trace | None]:
     """Run γ, f and h, and record each layer; the trace is None if the backbone does not report its attention."""
     heads: list[Heads] = []
     spans: list[Spans] = []

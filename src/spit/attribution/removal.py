@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from spit.attribution.lime import image_generator
+from spit.attribution.presence import BACKWARD, presence_slopes
 from spit.backbone import Spans, Transformer
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
@@ -32,7 +33,7 @@ class Subsets:
         progress: called after each pass with the number of subsets asked so far.
 
     Attributes:
-        asked: how many subsets were asked.
+        asked: how many subsets were asked; one with gradients counts as three.
     """
 
     def __init__(self, model: SpitModel, features: Tensor, label: int, batch: int | None = None,
@@ -52,6 +53,13 @@ class Subsets:
             self.asked += len(some)
             self._progress(self.asked)
         return torch.cat(answers)
+
+    def slopes(self, present: Tensor) -> Tensor:
+        """The slope of the class's log-probability by each token's presence, ``(S, N)`` bool to float64 on the CPU."""
+        found = presence_slopes(self.model, self.features, present, self.label)
+        self.asked += BACKWARD * len(present)
+        self._progress(self.asked)
+        return found.cpu().double()
 
 
 def _logits(model: SpitModel, features: Tokens) -> Tensor:
@@ -105,12 +113,9 @@ class TokenRemoval(Options):
 
     def token_values(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         """The values of each image's tokens, ``(N,)`` each, on the CPU."""
-        found = []
-        for image, rows, centers, label in zip(seen.images, seen.features, token_centers(seen), classes.tolist(),
-                                               strict=True):
-            ask = Subsets(seen.model, rows, label, self.batch, self.progress)
-            found.append(self.values(ask, centers, image_generator(image, self.seed)).cpu())
-        return found
+        asked = zip(seen.images, seen.features, token_centers(seen), classes.tolist(), strict=True)
+        return [self.values(Subsets(seen.model, rows, label, self.batch, self.progress), centers,
+                            image_generator(image, self.seed)).cpu() for image, rows, centers, label in asked]
 
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
         """The value of each token, ``(N,)``.
