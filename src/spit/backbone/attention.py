@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.backbone.spans import STEP, Spans, round_up
+from spit.backbone.spans import Spans
+from spit.replay import STEP, round_up
 
 
 class Heads(NamedTuple):

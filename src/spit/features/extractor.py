@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from spit.kernels.rules import Preset
 from spit.options import Options, documented, fix, option
 from spit.partition import Partition
 from spit.parts import check_partition
+from spit.replay import round_up, step_of
 from spit.tokens import Tokens
 
 _PUBLISHED = {"channels": 3, "normalization": "contrast", "fill": "zero", "gradient_contrast": GRADIENT_CONTRAST}
@@ -105,6 +107,9 @@ class FeatureExtractor(FeatureOptions):
                 features.append(published_tokens(block, labels, offsets, self.resolution, self.position_sigma,
                                                  self.gradient_sigma if self.gradients else None))
                 continue
+            if partition.frames is None and kernels.on_gpu(block) and not block.requires_grad:
+                features.append(self._recorded(block, labels, offsets))
+                continue
             gradients = self._gradients(block)  # before the boxes, which wait for a GPU
             if partition.frames is None:
                 boxes = next(tight)
@@ -125,6 +130,13 @@ class FeatureExtractor(FeatureOptions):
         boxes = kernels.region_boxes(labels, offsets, rows)
         windows = self._windows(boxes, labels)
         return self._features(block, self._gradients(block), labels, offsets, boxes, windows, dtype)
+
+    def _recorded(self, block: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        """The features of one block on a GPU, from a recording for its number of regions, rounded up."""
+        total = cache(lambda: int(offsets[-1]))  # waits for the device
+        features, = kernels.recorded(_padded, (block, labels, offsets),
+                                     lambda: (self, round_up(total(), step_of(total()))))
+        return features[: total()]
 
     def _gradients(self, block: Tensor) -> Tensor | None:
         return arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
@@ -157,3 +169,10 @@ class FeatureExtractor(FeatureOptions):
             return [block if block.dtype == torch.uint8 else block.float() for block in blocks]
         singles = iter([to_float(image) for block in blocks for image in block])
         return [torch.stack([next(singles) for _ in block]) for block in partition.blocks]
+
+
+def _padded(tensors: tuple[Tensor, ...], options: tuple[FeatureExtractor, int]) -> tuple[Tensor, ...]:
+    """:meth:`FeatureExtractor.padded` in float32, to be recorded."""
+    block, labels, offsets = tensors
+    extractor, rows = options
+    return (extractor.padded(block, labels, offsets, rows, torch.float32),)
