@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from spit.backbone import Spans, Transformer
-from spit.backbone.block import product_dtype
+from spit.backbone.linear import product_dtype
 from spit.backbone.transformer import without_graphs
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from spit.backbone.linear import Linear
 from spit.tokens import Tokens
 
 
@@ -23,7 +24,7 @@ class Embedder(nn.Module):
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
-        self.projection = nn.Linear(features, width)
+        self.projection = Linear(features, width)
         self.class_token = nn.Parameter(torch.empty(width))
         nn.init.trunc_normal_(self.projection.weight, std=0.02)
         nn.init.zeros_(self.projection.bias)

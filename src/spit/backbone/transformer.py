@@ -89,8 +89,10 @@ class Transformer(nn.Module):
     def first(self, tokens: Tokens) -> Tensor:
         """The first row of each image as :meth:`forward` returns it, ``(B, D)``: class tokens, all that h reads.
 
-        In training, compiled for CUDA graphs, the last block computes nothing else.
+        In plain inference, and in training compiled for CUDA graphs, the last block computes nothing else.
         """
+        if self.compiled is None and self._answers():
+            return self.run_first(tokens.values, Spans.of(tokens))
         graphs = self.compiled_steps is not None and tokens.values.is_cuda and not self.checkpointing
         if not (graphs and self.training and torch.is_grad_enabled()):
             return self.forward(tokens).values[tokens.offsets[:-1]]
@@ -123,11 +125,17 @@ class Transformer(nn.Module):
             if self.checkpointing and self.training and torch.is_grad_enabled() and observe is None:
                 values = cast(Tensor, checkpoint(block, values, spans, use_reentrant=False))
             else:
-                values = block(values, spans, observe)
+                given, values = values, block(values, spans, observe)
+                if layer == len(self.blocks) - 1 and self._answers():
+                    values[spans.offsets[:-1]] = block.first(given, spans)  # class tokens to the last bit of run_first
             if recorder is not None and recorder.wants("features", layer):
                 recorder.features[layer] = Tokens(values, spans.offsets.long())
         answer: Tensor = self.norm(values)
         return answer
+
+    def _answers(self) -> bool:
+        """Whether this is plain inference."""
+        return not (self.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
 
     def run_first(self, values: Tensor, spans: Spans) -> Tensor:
         """:meth:`run_blocks` for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``."""
