@@ -192,8 +192,9 @@ class SpitModel(Conventions):
         """In training, the tokens that the budget keeps and which these are; otherwise all of them and None."""
         if not self.training or self.config.token_budget is None:
             return features, None
-        kept = choose_tokens(features, self.config.token_budget)
-        return features.select(kept), kept
+        budget = self.config.token_budget
+        kept = choose_tokens(features, budget)
+        return features.select(kept, [min(count, budget) for count in features.host_counts]), kept
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""

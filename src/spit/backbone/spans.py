@@ -37,7 +37,7 @@ class Spans:
     @staticmethod
     def of(tokens: Tokens) -> "Spans":
         """The spans of packed tokens."""
-        counts = tuple(tokens.counts.tolist())
+        counts = tokens.host_counts
         return Spans(tokens.offsets.to(torch.int32), tokens.image_of, counts, max(counts, default=0),
                      len(set(counts)) <= 1)
 

@@ -1,9 +1,9 @@
 """φ as a whole: colour, position and texture of each region, side by side (§2.3)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -98,17 +98,17 @@ class FeatureExtractor(FeatureOptions):
         Shape:
             ``(B, C, H, W)`` and ΣN regions to tokens ``(ΣN, width)`` float32.
         """
-        features = []
+        features: list[Tensor] = []
         first = 0
         tight = partition.block_boxes()
         pairs = zip(self._match(image_blocks(images), partition), partition.packed_blocks(), strict=True)
-        for block, (labels, offsets) in pairs:
+        for index, (block, (labels, offsets)) in enumerate(pairs):
             if self.preset == "published":
                 features.append(published_tokens(block, labels, offsets, self.resolution, self.position_sigma,
                                                  self.gradient_sigma if self.gradients else None))
                 continue
             if partition.frames is None and kernels.on_gpu(block) and not block.requires_grad:
-                features.append(self._recorded(block, labels, offsets))
+                features.append(self._recorded(block, labels, offsets, partial(partition.block_total, index)))
                 continue
             gradients = self._gradients(block)  # before the boxes, which wait for a GPU
             if partition.frames is None:
@@ -118,7 +118,8 @@ class FeatureExtractor(FeatureOptions):
                 windows = boxes = partition.frames[first : first + int(offsets[-1])]
             first += len(boxes)
             features.append(self._features(block, gradients, labels, offsets, boxes, windows))
-        return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
+        values = torch.cat(features) if len(features) > 1 else features[0]
+        return Tokens(values, partition.offsets)._known(partition.host_counts)
 
     def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
         """The features of one block on a GPU, ``(rows, width)``, without waiting for the number of regions.
@@ -131,9 +132,12 @@ class FeatureExtractor(FeatureOptions):
         windows = self._windows(boxes, labels)
         return self._features(block, self._gradients(block), labels, offsets, boxes, windows, dtype)
 
-    def _recorded(self, block: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        """The features of one block on a GPU, from a recording for its number of regions, rounded up."""
-        total = cache(lambda: int(offsets[-1]))  # waits for the device
+    def _recorded(self, block: Tensor, labels: Tensor, offsets: Tensor, total: Callable[[], int]) -> Tensor:
+        """The features of one block on a GPU, from a recording for its number of regions, rounded up.
+
+        Args:
+            total: returns the number of regions, and may wait for the device.
+        """
         features, = kernels.recorded(_padded, (block, labels, offsets),
                                      lambda: (self, round_up(total(), step_of(total()))))
         return features[: total()]
