@@ -86,6 +86,7 @@ def test_a_folder_and_the_hub(model: spit.SpitModel, tmp_path: Path, monkeypatch
     assert asked == [("owner/pet", None), ("owner/pet", "c0ffee"), ("owner/pet", "v1"), ("owner/pet", "c0ffee")]
 
 
+@torch.no_grad()
 def test_a_file_in_timms_names(tmp_path: Path) -> None:
     safetensors.torch.save_file(vit(), tmp_path / "deit.safetensors")
     found = spit.load(tmp_path / "deit.safetensors", device="cpu")
@@ -121,6 +122,7 @@ def test_what_is_no_predictor(model: spit.SpitModel) -> None:
 # What a predictor sees
 
 
+@torch.no_grad()
 def test_tensors_are_seen_as_they_are(model: spit.SpitModel, images: list[Tensor]) -> None:
     found = Predictor(model)
     before = [image.clone() for image in images]
@@ -204,6 +206,7 @@ def test_sizes_that_are_refused(model: spit.SpitModel, images: list[Tensor]) -> 
 # What a prediction answers
 
 
+@torch.no_grad()
 def test_top_and_tokens(model: spit.SpitModel, images: list[Tensor]) -> None:
     prediction = Predictor(model, "pet")(images)
     output = [model(image[None], record=()) for image in images]

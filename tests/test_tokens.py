@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from spit.embedder import put_class_token
 from spit.tokens import Tokens, cat_offsets, offsets_of
 
 counts_of = st.lists(st.integers(0, 5), min_size=1, max_size=5)
@@ -44,6 +45,15 @@ def test_other_shapes_are_refused(values: Tensor, offsets: Tensor, error: type[E
         Tokens(values, offsets)
 
 
+def test_counts_on_the_host_are_kept() -> None:
+    tokens = make([2, 1])
+    assert tokens.host_counts == (2, 1)
+    other = tokens.replace(tokens.values * 2)
+    assert other.__dict__["host_counts"] == (2, 1)
+    assert put_class_token(other, torch.zeros(other.values.shape[1])).__dict__["host_counts"] == (3, 2)
+    assert "host_counts" not in make([2, 1]).replace(tokens.values).__dict__
+
+
 def test_replace_keeps_the_offsets() -> None:
     tokens = make([2, 1])
     wider = tokens.replace(torch.zeros(3, 7))
@@ -57,6 +67,10 @@ def test_select_keeps_each_image_apart(counts: list[int], seed: int) -> None:
     tokens = make(counts)
     keep = torch.rand(len(tokens.values), generator=torch.Generator().manual_seed(seed)) < 0.5
     kept = tokens.select(keep)
+    known = tokens.select(keep, [int(own.sum()) for own in torch.split(keep, counts)])
+    assert torch.equal(known.values, kept.values)
+    assert torch.equal(known.offsets, kept.offsets)
+    assert known.host_counts == kept.host_counts == tuple(kept.counts.tolist())
     masks = keep.split(counts)
     assert len(kept) == len(tokens)
     assert kept.offsets.dtype == torch.int64

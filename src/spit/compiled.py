@@ -9,13 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from spit.backbone import Spans, Transformer
-from spit.backbone.block import product_dtype
-from spit.backbone.spans import round_up, step_of
+from spit.backbone.linear import product_dtype
 from spit.backbone.transformer import without_graphs
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
 from spit.partition import Partition
-from spit.replay import Recordings
+from spit.replay import Recordings, round_up, step_of
 from spit.tokens import Tokens
 
 if TYPE_CHECKING:

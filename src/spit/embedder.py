@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from spit.backbone.linear import Linear
 from spit.tokens import Tokens
 
 
@@ -23,7 +24,7 @@ class Embedder(nn.Module):
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
-        self.projection = nn.Linear(features, width)
+        self.projection = Linear(features, width)
         self.class_token = nn.Parameter(torch.empty(width))
         nn.init.trunc_normal_(self.projection.weight, std=0.02)
         nn.init.zeros_(self.projection.bias)
@@ -41,7 +42,9 @@ def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
     rows = tokens.values.new_empty(len(tokens.values) + images, tokens.values.shape[1])
     offsets = tokens.offsets + torch.arange(images + 1, device=tokens.offsets.device)
     rows.index_copy_(0, _rows_after_first(tokens), tokens.values)
-    return Tokens(rows.index_copy_(0, offsets[:-1], class_token.expand(images, -1)), offsets)
+    known = tokens.__dict__.get("host_counts")
+    return Tokens(rows.index_copy_(0, offsets[:-1], class_token.expand(images, -1)), offsets)._known(
+        known and tuple(count + 1 for count in known))
 
 
 def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:

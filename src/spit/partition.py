@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import ClassVar
 
@@ -120,6 +121,16 @@ class Partition:
     def counts(self) -> Tensor:
         """Regions in each image, ``(B,)``."""
         return self.offsets.diff()
+
+    @cached_property
+    def host_counts(self) -> tuple[int, ...]:
+        """:attr:`counts` on the host; the first look waits for a GPU."""
+        return tuple(self.counts.tolist())
+
+    def block_total(self, index: int) -> int:
+        """The number of regions in a block."""
+        before = sum(len(block) for block in self.blocks[:index])
+        return sum(self.host_counts[before : before + len(self.blocks[index])])
 
     def packed_blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Each block's labels with the offsets of its own images, from 0."""

@@ -17,6 +17,8 @@ SEEN_BEFORE = 2  # plain runs of a size before it is recorded; they also compile
 SHARE = 1 / 16  # of the device's memory for the recordings of one object
 BYTES = 16  # that a recording holds for each input number, by estimate
 REMEMBERED = 1024  # sizes that are counted
+STEP = 256  # numbers of rows are rounded up to multiples of this, or of a 32nd part of them
+PARTS = 32
 
 Tensors = tuple[Tensor, ...]
 Operation = Callable[[Tensors, Any], Tensors]
@@ -121,6 +123,16 @@ def room_for(device: torch.device) -> int:
 def _numbers(key: Key) -> int:
     shapes: Iterable[tuple[torch.Size, torch.dtype]] = key[1]
     return sum(shape.numel() for shape, _ in shapes)
+
+
+def step_of(rows: int) -> int:
+    """What a number of rows is rounded up to a multiple of: a few recordings then serve all batches."""
+    return max(STEP, (1 << rows.bit_length()) // (2 * PARTS))
+
+
+def round_up(number: int, step: int) -> int:
+    """The next multiple of ``step``."""
+    return -(-number // step) * step
 
 
 replay = Recordings()

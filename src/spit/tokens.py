@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -51,6 +52,11 @@ class Tokens:
         """Tokens in each image, ``(B,)``."""
         return self.offsets.diff()
 
+    @cached_property
+    def host_counts(self) -> tuple[int, ...]:
+        """:attr:`counts` on the host; the first look waits for a GPU, unless they were known before."""
+        return tuple(self.counts.tolist())
+
     @property
     def image_of(self) -> Tensor:
         """The image each token belongs to, ``(ΣN,)``."""
@@ -59,20 +65,32 @@ class Tokens:
 
     def replace(self, values: Tensor) -> "Tokens":
         """The same tokens with other values."""
-        return Tokens(values, self.offsets)
+        return Tokens(values, self.offsets)._known(self.__dict__.get("host_counts"))
 
-    def select(self, keep: Tensor) -> "Tokens":
+    def select(self, keep: Tensor, counts: Sequence[int] | None = None) -> "Tokens":
         """The tokens where ``keep`` is true, in order; an image may lose all of them.
 
-        Shape:
-            keep ``(ΣN,)`` bool.
+        Args:
+            keep: ``(ΣN,)`` bool.
+            counts: how many it keeps of each image, if that is known: a GPU is not waited for then.
         """
         kept = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.cumsum(0)])
-        return Tokens(self.values[keep], kept[self.offsets])
+        if counts is None:
+            return Tokens(self.values[keep], kept[self.offsets])
+        total = sum(counts)
+        rows = torch.empty(total + 1, dtype=torch.int64, device=keep.device)  # the last for those that are not kept
+        rows[torch.where(keep, kept[:-1], total)] = torch.arange(len(keep), device=keep.device)
+        return Tokens(self.values[rows[:total]], kept[self.offsets])._known(tuple(counts))
+
+    def _known(self, counts: tuple[int, ...] | None) -> "Tokens":
+        """These tokens, with their counts on the host if they are known."""
+        if counts is not None:
+            self.__dict__["host_counts"] = counts
+        return self
 
     def split(self) -> tuple[Tensor, ...]:
         """One ``(N, D)`` tensor per image."""
-        return torch.split(self.values, self.counts.tolist())
+        return torch.split(self.values, list(self.host_counts))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -120,7 +120,7 @@ def test_a_gpu_is_asked_for_little_more_than_a_forward_pass(small, images, token
         model(pixels)
     with Calls() as explained:
         spit.explain(model, pixels, "flow")
-    assert explained.counts.total() <= 1.25 * forward.counts.total()
+    assert explained.counts.total() <= 1.3 * forward.counts.total()
     for waits in ("aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select"):
         assert explained.counts[waits] == forward.counts[waits]
 

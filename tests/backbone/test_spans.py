@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional as F
 
 from spit.backbone import Spans, Transformer, TransformerOptions
-from spit.backbone.spans import STEP, round_up, step_of
+from spit.replay import STEP, round_up, step_of
 from spit.tokens import Tokens, offsets_of
 
 
@@ -33,16 +33,25 @@ def test_rows_are_rounded_to_few_numbers():
     assert all(round_up(rows, step_of(rows)) < rows * (1 + 1 / 16) + STEP for rows in range(1, 100_000, 7))
 
 
+@pytest.mark.parametrize("count", [1, 253, 254, 255, 256, 510, 16_383, 16_384, 70_000, 131_000])
+def test_images_in_excess_have_few_rows_but_some(count):
+    rounded = spans_of([0, count]).rounded()
+    sizes = rounded.offsets.diff()[1:]
+    assert len(rounded.image_of) % step_of(count) == 0
+    assert 1 <= sizes.min() <= sizes.max() <= STEP
+    assert torch.equal(rounded.image_of[count:], torch.repeat_interleave(torch.arange(1, len(rounded)), sizes))
+
+
 def test_rounded_spans_have_the_same_answers_and_gradients():
     torch.manual_seed(0)
     network = Transformer(TransformerOptions(width=16, depth=2, heads=2, layer_scale=None)).double()
     counts = [300, 5, 40]
     values = torch.randn(sum(counts), 16, dtype=torch.float64)
     spans = Spans.of(Tokens(values, offsets_of(torch.tensor(counts))))
-    rows = round_up(len(values), step_of(len(values)))
-    rounded = spans.rounded(rows)
-    assert rounded.offsets[-1] == rows == len(rounded.image_of)
-    assert rounded.offsets.diff().tolist() == [300, 5, 40, rows - 345]
+    rounded = spans.rounded()
+    rows = len(rounded.image_of)
+    assert rows == 512
+    assert rounded.offsets.diff().tolist() == [300, 5, 40, 83, 84]
 
     def run(values, spans):
         network.zero_grad()

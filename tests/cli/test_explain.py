@@ -135,7 +135,7 @@ def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path,
     result = spit("explain", tmp_path / "in", "--model", folder, "--size", 32, "--samples", 40, "-o",
                   tmp_path / "out", "--method", "flow,lime,token_rise")
     steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 of 40 passes", "lime, 40 of 40 passes",
-             "token_rise", "token_rise, 32 of 40 passes", "token_rise, 40 of 40 passes", "occlusions and pictures")
+             "token_rise", "token_rise, 20 of 40 passes", "token_rise, 23 of 40 passes", "occlusions and pictures")
     assert result.err.splitlines() == [f"spit: {name}.png: {step}" for name in "ab" for step in steps]
 
 

@@ -179,8 +179,8 @@ class TestUncompiled:
 FRESH = """
 import time, torch, spit
 from spit import kernels
-from spit.kernels.cpu import BACKGROUND, background, contraction, features, forest, preprocess, refinement, regions
-from spit.kernels.cpu import voronoi
+from spit.kernels.cpu import BACKGROUND, background, contraction, features, forest, histograms, preprocess
+from spit.kernels.cpu import refinement, regions, voronoi
 
 images = torch.randint(0, 256, (1, 3, 40, 40), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
 tokenizer = spit.SuperpixelTokenizer(levels=2, max_tokens=20, refine=1, features="saturated", merge_threshold=0.01)
@@ -196,7 +196,7 @@ while not BACKGROUND.stamp.exists():
 kernels.compile_at_once()
 for answer, call in zip(first, calls, strict=True):
     assert torch.equal(answer, call())
-for module in (contraction, features, forest, preprocess, refinement, regions, voronoi):
+for module in (contraction, features, forest, histograms, preprocess, refinement, regions, voronoi):
     for name, loop in vars(module).items():
         if hasattr(loop, "stats") and loop.stats.cache_path is not None and loop.signatures:
             print(name, sum(loop.stats.cache_misses.values()))

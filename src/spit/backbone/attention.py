@@ -17,7 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.backbone.spans import STEP, Spans, round_up
+from spit.backbone.linear import Linear
+from spit.backbone.spans import Spans
+from spit.replay import STEP, round_up
 
 
 class Heads(NamedTuple):
@@ -47,8 +49,8 @@ class Attention(nn.Module):
     def __init__(self, width: int, heads: int, qkv_bias: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.qkv = nn.Linear(width, 3 * width, bias=qkv_bias)
-        self.projection = nn.Linear(width, width)
+        self.qkv = Linear(width, 3 * width, bias=qkv_bias)
+        self.projection = Linear(width, width)
 
     def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
         query, key, value = self._project(values)

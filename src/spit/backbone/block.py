@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from spit.backbone.attention import Attention, Heads
+from spit.backbone.linear import Linear
 from spit.backbone.spans import Spans
 
 
@@ -14,7 +14,7 @@ class Block(nn.Module):
     """``x ← x + s₁ ⊙ attention(norm(x))``, then ``x ← x + s₂ ⊙ mlp(norm(x))``.
 
     The pre-norm block of ViT with LayerScale and stochastic depth (App. C). LayerNorm has ε = 1e-6 and the MLP the
-    exact GELU, as in ViT and DeiT; see :class:`MLP`.
+    exact GELU, as in ViT and DeiT; see :class:`~spit.backbone.linear.Linear`.
 
     Args:
         drop_path: probability that an image skips a branch in training. The other arguments are those of
@@ -64,30 +64,16 @@ class LayerScale(nn.Module):
 
 
 class MLP(nn.Module):
-    """Two linear layers around the exact GELU, applied to each row; its tanh form in half precision on a GPU."""
+    """Two linear layers around GELU, applied to each row; see :class:`~spit.backbone.linear.Linear`."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(width, hidden)
-        self.outer = nn.Linear(hidden, width)
+        self.inner = Linear(width, hidden)
+        self.outer = Linear(hidden, width)
 
     def forward(self, values: Tensor) -> Tensor:
-        answer: Tensor = self.outer(self._hidden(values))
+        answer: Tensor = self.outer(self.inner(values, gelu=True))
         return answer
-
-    def _hidden(self, values: Tensor) -> Tensor:
-        dtype = product_dtype(values)
-        if torch.is_grad_enabled() or not values.is_cuda or dtype not in (torch.bfloat16, torch.float16):
-            return F.gelu(self.inner(values))
-        # cuBLAS applies the tanh form, at most 5e-4 from the exact one, before the hidden values are written.
-        weight, bias = self.inner.weight.to(dtype), self.inner.bias.to(dtype)
-        return torch._addmm_activation(bias, values.to(dtype), weight.t(), use_gelu=True)
-
-
-def product_dtype(values: Tensor) -> torch.dtype:
-    """The dtype of a matrix product with these values: autocast's where it is on, else their own."""
-    device = values.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else values.dtype
 
 
 def drop_images(branch: Tensor, spans: Spans, rate: float) -> Tensor:

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from spit.replay import STEP, round_up, step_of
 from spit.tokens import Tokens
-
-STEP = 256  # rows are rounded up to multiples of this, or of a 32nd part of them
-PARTS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,25 +37,23 @@ class Spans:
     @staticmethod
     def of(tokens: Tokens) -> "Spans":
         """The spans of packed tokens."""
-        counts = tuple(tokens.counts.tolist())
+        counts = tokens.host_counts
         return Spans(tokens.offsets.to(torch.int32), tokens.image_of, counts, max(counts, default=0),
                      len(set(counts)) <= 1)
 
-    def rounded(self, rows: int) -> "Spans":
-        """The same images, and others behind them that have the rows up to ``rows``, at most STEP each.
+    def rounded(self) -> "Spans":
+        """The same images, and others behind them whose rows make a round number, from 1 to STEP each.
 
         CUDA graphs are recorded for a number of rows and of images. Rows of such images are computed like others, so
         they must be finite; in training, unlike rows of no image, they add nothing to any gradient.
         """
-        excess = step_of(len(self.image_of)) // STEP
-        ends = self.offsets[-1] + STEP * torch.arange(1, excess + 1, device=self.offsets.device)
-        offsets = torch.cat([self.offsets, ends.clamp(max=rows).to(self.offsets.dtype)])
-        image_of = F.pad(self.image_of, (0, rows - len(self.image_of)), value=len(self))
+        count, step = len(self.image_of), step_of(len(self.image_of))
+        images = step // STEP + 1
+        excess = round_up(count + images, step) - count
+        ends, rows = (torch.arange(1, many + 1, device=self.offsets.device) for many in (images, excess))
+        offsets = torch.cat([self.offsets, (count + ends * excess // images).to(self.offsets.dtype)])
+        image_of = torch.cat([self.image_of, len(self) + (rows * images - 1) // excess])
         return Spans(offsets, image_of, (), round_up(max(self.longest, STEP), STEP), False)
-
-    def leading(self, images: int) -> "Spans":
-        """The first images; the rows of the others belong to no image."""
-        return Spans(self.offsets[: images + 1], self.image_of, (), self.longest, False)
 
     def padded_rows(self) -> Tensor:
         """Where each row lies in a padded ``(B · longest,)`` batch, ``(ΣN,)`` int64; after it if of no image."""
@@ -73,13 +68,3 @@ class Spans:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
-
-
-def step_of(rows: int) -> int:
-    """What a number of rows is rounded up to a multiple of: a few recordings then serve all batches."""
-    return max(STEP, (1 << rows.bit_length()) // (2 * PARTS))
-
-
-def round_up(number: int, step: int) -> int:
-    """The next multiple of ``step``."""
-    return -(-number // step) * step

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from spit.backbone.block import Block
 from spit.backbone.recorder import Recorder
-from spit.backbone.spans import Spans, round_up, step_of
+from spit.backbone.spans import Spans
 from spit.options import Options, option
 from spit.tokens import Tokens
 
@@ -89,15 +89,16 @@ class Transformer(nn.Module):
     def first(self, tokens: Tokens) -> Tensor:
         """The first row of each image as :meth:`forward` returns it, ``(B, D)``: class tokens, all that h reads.
 
-        In training, compiled for CUDA graphs, the last block computes nothing else.
+        In plain inference, and in training compiled for CUDA graphs, the last block computes nothing else.
         """
+        if self.compiled is None and self._answers():
+            return self.run_first(tokens.values, Spans.of(tokens))
         graphs = self.compiled_steps is not None and tokens.values.is_cuda and not self.checkpointing
         if not (graphs and self.training and torch.is_grad_enabled()):
             return self.forward(tokens).values[tokens.offsets[:-1]]
-        count = len(tokens.values)
-        rows, spans = round_up(count, step_of(count)), Spans.of(tokens)
-        padded, rounded = F.pad(tokens.values, (0, 0, 0, rows - count)), spans.rounded(rows)
-        return _run_any_length(cast(Run, self.compiled_steps), padded, rounded, rounded.leading(len(spans)))
+        rounded = Spans.of(tokens).rounded()
+        padded = F.pad(tokens.values, (0, 0, 0, len(rounded.image_of) - len(tokens.values)))
+        return _run_any_length(cast(Run, self.compiled_steps), padded, rounded)[: len(tokens)]
 
     def compile_blocks(self, **options: Any) -> None:
         """Compile :meth:`run_blocks`; if the mode uses CUDA graphs, :meth:`first` uses those in training.
@@ -124,22 +125,24 @@ class Transformer(nn.Module):
             if self.checkpointing and self.training and torch.is_grad_enabled() and observe is None:
                 values = cast(Tensor, checkpoint(block, values, spans, use_reentrant=False))
             else:
-                values = block(values, spans, observe)
+                given, values = values, block(values, spans, observe)
+                if layer == len(self.blocks) - 1 and self._answers():
+                    values[spans.offsets[:-1]] = block.first(given, spans)  # class tokens to the last bit of run_first
             if recorder is not None and recorder.wants("features", layer):
                 recorder.features[layer] = Tokens(values, spans.offsets.long())
         answer: Tensor = self.norm(values)
         return answer
 
-    def run_first(self, values: Tensor, spans: Spans, asked: Spans | None = None) -> Tensor:
-        """:meth:`run_blocks` for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``.
+    def _answers(self) -> bool:
+        """Whether this is plain inference."""
+        return not (self.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
 
-        Args:
-            asked: the images to answer for, in the same rows (default: all).
-        """
+    def run_first(self, values: Tensor, spans: Spans) -> Tensor:
+        """:meth:`run_blocks` for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``."""
         *blocks, last = cast(Iterable[Block], self.blocks)
         for block in blocks:
             values = block(values, spans)
-        answer: Tensor = self.norm(last.first(values, spans if asked is None else asked))
+        answer: Tensor = self.norm(last.first(values, spans))
         return answer
 
 
@@ -149,11 +152,11 @@ def without_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "mode": WITHOUT_GRAPHS.get(mode, mode)}
 
 
-def _run_any_length(compiled: Run, values: Tensor, spans: Spans, more: object) -> Tensor:
+def _run_any_length(compiled: Run, values: Tensor, spans: Spans, *more: object) -> Tensor:
     """Call compiled code so that another number of rows does not compile it again."""
     for rows in (values, spans.image_of):
         torch._dynamo.maybe_mark_dynamic(rows, 0)
-    return compiled(values, spans, more)
+    return compiled(values, spans, *more)
 
 
 def initialize(module: nn.Module) -> None:

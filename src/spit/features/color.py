@@ -81,10 +81,11 @@ def squares(boxes: Tensor, height: int, width: int) -> Tensor:
     Shape:
         ``(ΣN, 4)`` int32, ``(y0, x0, y1, x1)`` with exclusive ends, to the same.
     """
-    start, end = boxes[:, :2], boxes[:, 2:]
-    side = (end - start).amax(1, keepdim=True)
+    start = boxes[:, :2]
+    sides = boxes[:, 2:] - start
+    side = sides.amax(1, keepdim=True)
     last = torch.cat([height - side, width - side], 1)
-    corner = (start - (side - (end - start)) // 2).minimum(last).clamp_min(0)
+    corner = (start - (side - sides >> 1)).minimum(last).clamp_min(0)
     return torch.cat([corner, corner + side], 1)
 
 

@@ -1,8 +1,9 @@
 """φ as a whole: colour, position and texture of each region, side by side (§2.3)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from spit.kernels.rules import Preset
 from spit.options import Options, documented, fix, option
 from spit.partition import Partition
 from spit.parts import check_partition
+from spit.replay import round_up, step_of
 from spit.tokens import Tokens
 
 _PUBLISHED = {"channels": 3, "normalization": "contrast", "fill": "zero", "gradient_contrast": GRADIENT_CONTRAST}
@@ -96,14 +98,17 @@ class FeatureExtractor(FeatureOptions):
         Shape:
             ``(B, C, H, W)`` and ΣN regions to tokens ``(ΣN, width)`` float32.
         """
-        features = []
+        features: list[Tensor] = []
         first = 0
         tight = partition.block_boxes()
         pairs = zip(self._match(image_blocks(images), partition), partition.packed_blocks(), strict=True)
-        for block, (labels, offsets) in pairs:
+        for index, (block, (labels, offsets)) in enumerate(pairs):
             if self.preset == "published":
                 features.append(published_tokens(block, labels, offsets, self.resolution, self.position_sigma,
                                                  self.gradient_sigma if self.gradients else None))
+                continue
+            if partition.frames is None and kernels.on_gpu(block) and not block.requires_grad:
+                features.append(self._recorded(block, labels, offsets, partial(partition.block_total, index)))
                 continue
             gradients = self._gradients(block)  # before the boxes, which wait for a GPU
             if partition.frames is None:
@@ -113,7 +118,8 @@ class FeatureExtractor(FeatureOptions):
                 windows = boxes = partition.frames[first : first + int(offsets[-1])]
             first += len(boxes)
             features.append(self._features(block, gradients, labels, offsets, boxes, windows))
-        return Tokens(torch.cat(features) if len(features) > 1 else features[0], partition.offsets)
+        values = torch.cat(features) if len(features) > 1 else features[0]
+        return Tokens(values, partition.offsets)._known(partition.host_counts)
 
     def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
         """The features of one block on a GPU, ``(rows, width)``, without waiting for the number of regions.
@@ -125,6 +131,16 @@ class FeatureExtractor(FeatureOptions):
         boxes = kernels.region_boxes(labels, offsets, rows)
         windows = self._windows(boxes, labels)
         return self._features(block, self._gradients(block), labels, offsets, boxes, windows, dtype)
+
+    def _recorded(self, block: Tensor, labels: Tensor, offsets: Tensor, total: Callable[[], int]) -> Tensor:
+        """The features of one block on a GPU, from a recording for its number of regions, rounded up.
+
+        Args:
+            total: returns the number of regions, and may wait for the device.
+        """
+        features, = kernels.recorded(_padded, (block, labels, offsets),
+                                     lambda: (self, round_up(total(), step_of(total()))))
+        return features[: total()]
 
     def _gradients(self, block: Tensor) -> Tensor | None:
         return arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
@@ -157,3 +173,10 @@ class FeatureExtractor(FeatureOptions):
             return [block if block.dtype == torch.uint8 else block.float() for block in blocks]
         singles = iter([to_float(image) for block in blocks for image in block])
         return [torch.stack([next(singles) for _ in block]) for block in partition.blocks]
+
+
+def _padded(tensors: tuple[Tensor, ...], options: tuple[FeatureExtractor, int]) -> tuple[Tensor, ...]:
+    """:meth:`FeatureExtractor.padded` in float32, to be recorded."""
+    block, labels, offsets = tensors
+    extractor, rows = options
+    return (extractor.padded(block, labels, offsets, rows, torch.float32),)

@@ -31,9 +31,9 @@ from spit.replay import Tensors, replay
 
 __all__ = [
     "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compose", "diffuse",
-    "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "pieces", "position_histogram",
-    "published_superpixels", "recorded", "refine", "region_boxes", "region_features", "region_sizes", "saturate",
-    "scharr", "superpixel_labels", "superpixels", "threads",
+    "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
+    "position_histogram", "published_superpixels", "recorded", "refine", "region_boxes", "region_features",
+    "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels", "threads",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -69,10 +69,17 @@ def _load(name: str) -> ModuleType:
     return import_module(f"spit.kernels.{name}")
 
 
-def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors, options: Hashable) -> Tensors:
+def on_gpu(tensors: Tensor | Tensors) -> bool:
+    """Whether the Triton kernels serve operations on these."""
+    return _backend(tensors).__name__ == "spit.kernels.gpu"
+
+
+def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors,
+             options: Hashable | Callable[[], Hashable]) -> Tensors:
     """The answer of an operation made of kernels, on a GPU from a recording of its launches (:mod:`spit.replay`)."""
-    on_gpu = _backend(tensors).__name__ == "spit.kernels.gpu"
-    return replay(operation, tensors, options) if on_gpu else operation(tensors, options)
+    if on_gpu(tensors):
+        return replay(operation, tensors, options)
+    return operation(tensors, options() if callable(options) else options)
 
 
 def compile_at_once() -> None:

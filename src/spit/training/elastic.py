@@ -61,11 +61,10 @@ class ElasticTokenizer(Tokenizer):
         return Partition.cat([setting.tokenizer.partition(block[first:last])
                               for setting, first, last in self._pieces(len(block))])
 
-    def budgets(self, images: int, most: int, device: torch.device) -> Tensor:
-        """The most tokens that each image keeps, ``(images,)`` int64."""
-        rows = [min(most, setting.keep or most) for setting, first, last in self._pieces(images)
+    def budgets(self, images: int, most: int) -> list[int]:
+        """The most tokens that each image keeps."""
+        return [min(most, setting.keep or most) for setting, first, last in self._pieces(images)
                 for _ in range(first, last)]
-        return torch.tensor(rows, pin_memory=device.type == "cuda").to(device, non_blocking=True)
 
     def _pieces(self, images: int) -> Iterator[tuple[Setting, int, int]]:
         """Settings with their first image and the one after their last."""
@@ -108,7 +107,7 @@ class Elastic:
         model.tokenizer = mixed
         if any(setting.keep for setting in mixed.settings):
             most = model.config.token_budget or torch.iinfo(torch.int64).max
-            model.budgets = mixed.budgets(images, most, model.device)
+            model.budgets = mixed.budgets(images, most)
         try:
             yield
         finally:

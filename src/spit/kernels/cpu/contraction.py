@@ -2,7 +2,8 @@
 
 Floats are float32 and every operation is one of + − × ÷ √ in the reference's order; numba without
 ``fastmath`` neither reorders nor fuses. The loops are written without branches where the data
-decides, since a mispredicted branch costs more than the arithmetic.
+decides, since a mispredicted branch costs more than the arithmetic. What they look up by has no sign: of a signed index
+numba asks whether it counts from the end.
 """
 
 from typing import Any
@@ -15,7 +16,9 @@ from spit.kernels.cpu.threads import Array
 from spit.kernels.rules import COSINE, EUCLIDEAN, SCALE, VARIANCE
 
 F = np.float32
+U = np.uint64
 RECENT = 4096
+NOTHING = np.iinfo(np.int64).min
 
 
 @compiled
@@ -125,8 +128,9 @@ def similarity(a: Array, b: Array, step: int, kind: int, out: Array) -> None:
     """The similarity of the pixels a[:, i] and b[:, i + step]."""
     channels, width = a.shape
     for c in range(channels):
-        for i in range(width - step):
-            p, q = a[c, i], b[c, i + step]
+        left, right = a[c], b[c, step:]
+        for i in range(len(right)):
+            p, q = left[i], right[i]
             term = p * q if kind == COSINE else (p - q) * (p - q)
             out[i] = term if c == 0 else out[i] + term
     if kind != COSINE:
@@ -136,28 +140,35 @@ def similarity(a: Array, b: Array, step: int, kind: int, out: Array) -> None:
 
 @compiled
 def adjacency(labels: Array) -> Array:
-    """Pairs of neighbouring regions, ``(E, 2)``. A run along a shared border gives one pair."""
+    """Pairs of neighbouring regions, ``(E, 2)``. Most pairs come once along a shared border.
+
+    A pair is left out if another two of the four pixels around it are the same pair and come before it.
+    """
     height, width = labels.shape
     edges = np.empty((2 * height * width + 1, 2), np.int32)
-    k = 0
+    new = np.empty(width, np.bool_)
+    k = U(0)
     for y in range(height):
-        row = labels[y]
-        above = labels[max(y - 1, 0)]
+        row, above = labels[y], labels[max(y - 1, 0)]
         for x in range(width - 1):
             u, v = row[x], row[x + 1]
-            edges[k, 0] = u
-            edges[k, 1] = v
-            repeated = (y > 0) & (above[x] == u) & (above[x + 1] == v)
-            k += (u != v) & (not repeated)
+            same = (above[x] == u) & (above[x + 1] == v)
+            new[x] = (u != v) & ((y == 0) | ((above[x] != v) & (above[x + 1] != u) & (not same)))
+        for x in range(width - 1):
+            edges[k, 0] = row[x]
+            edges[k, 1] = row[x + 1]
+            k += U(new[x])
         if y + 1 < height:
             below = labels[y + 1]
-            last_u = last_v = -1
-            for x in range(width):
+            new[0] = row[0] != below[0]
+            for x in range(1, width):
                 u, v = row[x], below[x]
-                edges[k, 0] = u
-                edges[k, 1] = v
-                k += (u != v) & ((u != last_u) | (v != last_v))
-                last_u, last_v = u, v
+                same = (row[x - 1] == u) & (below[x - 1] == v)
+                new[x] = (u != v) & (row[x - 1] != v) & (not same)
+            for x in range(width):
+                edges[k, 0] = row[x]
+                edges[k, 1] = below[x]
+                k += U(new[x])
     return edges[:k].copy()
 
 
@@ -166,15 +177,15 @@ def contract_edges(edges: Array, labels: Array) -> Array:
     """The edges between the regions above. Repeats that are still in a small table of recent pairs are left out."""
     out = np.empty((len(edges) + 1, 2), np.int32)
     recent = np.full(RECENT, -1, np.int64)
-    k = 0
+    k = U(0)
     for e in range(len(edges)):
-        a, b = labels[edges[e, 0]], labels[edges[e, 1]]
+        a, b = labels[U(edges[e, 0])], labels[U(edges[e, 1])]
         u, v = min(a, b), max(a, b)
         pair = np.int64(u) << 32 | np.int64(v)
-        slot = (u * 31 + v) % RECENT
+        slot = U(u * 31 + v) % U(RECENT)
         out[k, 0] = u
         out[k, 1] = v
-        k += (u != v) & (recent[slot] != pair)
+        k += U((u != v) & (recent[slot] != pair))
         recent[slot] = pair
     return out[:k].copy()
 
@@ -190,7 +201,7 @@ def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, 
     for y in range(height):
         row = labels[y * width : (y + 1) * width]
         for x in range(width):
-            v = np.uint64(row[x])
+            v = U(row[x])
             sizes[v] += 1
             box = boxes[v]
             box[0] = min(box[0], y)
@@ -200,7 +211,7 @@ def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, 
         for c in range(channels):
             plane = planes[c, y]
             for x in range(width):
-                sums[np.uint64(row[x]), c] += plane[x]
+                sums[U(row[x]), c] += plane[x]
     return sums, sizes, boxes
 
 
@@ -213,10 +224,10 @@ def sum_regions(sums: Array, sizes: Array, boxes: Array, labels: Array, count: i
     new_boxes[:, :2] = np.iinfo(np.int32).max
     new_boxes[:, 2:] = -1
     for u in range(len(sizes)):
-        v = labels[u]
+        v = U(labels[u])
         new_sizes[v] += sizes[u]
         for c in range(channels):
-            new_sums[v, c] += sums[u, c]
+            new_sums[v, U(c)] += sums[U(u), U(c)]
         box = new_boxes[v]
         box[0] = min(box[0], boxes[u, 0])
         box[1] = min(box[1], boxes[u, 1])
@@ -263,53 +274,47 @@ def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
 
 
 @inlined
-def density(u: int, v: int, sizes: Array, boxes: Array) -> Any:
-    height = max(boxes[u, 2], boxes[v, 2]) - min(boxes[u, 0], boxes[v, 0]) + 1
-    width = max(boxes[u, 3], boxes[v, 3]) - min(boxes[u, 1], boxes[v, 1]) + 1
+def density(a: Array, b: Array, size: int) -> Any:
+    """δ_∞ of the union of two regions, from their boxes and its size."""
+    height = max(a[2], b[2]) - min(a[0], b[0]) + 1
+    width = max(a[3], b[3]) - min(a[1], b[1]) + 1
     perimeter = 2 * (height + width)
-    size = sizes[u] if u == v else sizes[u] + sizes[v]
     return F(4 * size) / F(perimeter * perimeter)
 
 
 @compiled
 def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, compactness: float,
                  kind: int) -> tuple[Array, Array]:
-    """Each region's best neighbour, or itself with loops, and the weight of that edge. Overwrites ``loops``."""
+    """Each region's best neighbour, or itself with loops, and the weight of that edge."""
     count, channels = points.shape
-    weights = np.empty(len(edges), np.float32)
+    dense, similar = F(compactness), F(1 - compactness)
+    keys = np.full(count, NOTHING, np.int64)
     for e in range(len(edges)):
-        u, v = edges[e, 0], edges[e, 1]
+        u, v = U(edges[e, 0]), U(edges[e, 1])
         weight = F(0)
         for c in range(channels):
-            p, q = points[u, c], points[v, c]
+            p, q = points[u, U(c)], points[v, U(c)]
             weight = weight + (p * q if kind == COSINE else (p - q) * (p - q))
         if kind == VARIANCE:
             a, b = F(sizes[u]), F(sizes[v])
             weight = -((a * b) / (a + b) * weight)
         elif kind == EUCLIDEAN:
             weight = -np.sqrt(weight)
-        weights[e] = weight
-    if compactness > 0:
-        dense, similar = F(compactness), F(1 - compactness)
-        for e in range(len(edges)):
-            weights[e] = dense * density(edges[e, 0], edges[e, 1], sizes, boxes) + similar * weights[e]
-        for v in range(len(loops)):
-            loops[v] = dense * density(np.int32(v), np.int32(v), sizes, boxes) + similar * loops[v]
-    keys = np.full(count, np.iinfo(np.int64).min, np.int64)
-    order = ordered(weights)
-    for e in range(len(edges)):
-        u, v = np.int64(edges[e, 0]), np.int64(edges[e, 1])
-        keys[u] = max(keys[u], order[e] - v)
-        keys[v] = max(keys[v], order[e] - u)
-    order = ordered(loops)
-    for v in range(len(loops)):
-        keys[v] = max(keys[v], order[v] - v)
+        if compactness > 0:
+            weight = dense * density(boxes[u], boxes[v], sizes[u] + sizes[v]) + similar * weight
+        order = ordered(weight)
+        keys[u] = max(keys[u], order - np.int64(v))
+        keys[v] = max(keys[v], order - np.int64(u))
+    for i in range(len(loops)):
+        weight = loops[i]
+        if compactness > 0:
+            weight = dense * density(boxes[i], boxes[i], sizes[i]) + similar * weight
+        keys[i] = max(keys[i], ordered(weight) - i)
     best = np.empty(count, np.float32)
     chosen = np.empty(count, np.int32)
     bits = best.view(np.int32)
-    for v in range(count):
-        alone = keys[v] == np.iinfo(np.int64).min
-        high = (keys[v] + 0x7FFFFFFF) >> 32
-        chosen[v] = v if alone else (high << 32) - keys[v]
-        bits[v] = high if high >= 0 else high ^ 0x7FFFFFFF
+    for i in range(count):
+        high = (keys[i] + 0x7FFFFFFF) >> 32
+        chosen[i] = i if keys[i] == NOTHING else (high << 32) - keys[i]
+        bits[i] = high if high >= 0 else high ^ 0x7FFFFFFF
     return chosen, best

@@ -1,5 +1,7 @@
 """From chosen edges to numbered trees as compiled loops: the connected components Ê₊ of §2.2."""
 
+from typing import Any
+
 import numpy as np
 
 from spit.kernels.cpu.compilation import compiled, inlined
@@ -7,6 +9,7 @@ from spit.kernels.cpu.threads import Array
 from spit.kernels.rules import FAR, ROUND
 
 F = np.float32
+U = np.uint64
 DIGIT = 2**11
 LEAST = 2**31  # added to 32 bits with a sign, makes them 0 or more
 
@@ -16,22 +19,24 @@ def components(chosen: Array) -> tuple[Array, int]:
     """Labels and count of the forest's trees, with roots numbered in order. Overwrites ``chosen``."""
     count = len(chosen)
     break_pairs(chosen)
-    moved = True
-    while moved:  # pointer jumping in place: a vertex only ever gets nearer to its root
-        changes = 0
-        for v in range(count):
-            to = chosen[v]
-            further = chosen[to]
-            changes |= to ^ further
-            chosen[v] = further
-        moved = changes != 0
-    labels = np.empty(count, np.int32)
-    roots = 0
+    labels = np.empty(count, np.int32)  # of roots
+    moving = np.empty(count + 1, np.int32)  # vertices that may be further than a step from their root
+    roots, left = 0, count
     for v in range(count):
         labels[v] = roots
         roots += chosen[v] == v
+        moving[v] = v
+    while left > 0:  # pointer jumping in place: a vertex only ever gets nearer to its root
+        last, left = left, 0
+        for i in range(last):
+            v = moving[i]
+            to = chosen[U(v)]
+            further = chosen[U(to)]
+            chosen[U(v)] = further
+            moving[U(left)] = v
+            left += to != further
     for v in range(count):
-        chosen[v] = labels[chosen[v]]
+        chosen[v] = labels[U(chosen[v])]
     return chosen, roots
 
 
@@ -40,7 +45,7 @@ def break_pairs(chosen: Array) -> None:
     """Make the smaller of two vertices that chose each other a root."""
     for v in range(len(chosen)):
         to = chosen[v]
-        root = (v < to) & (chosen[to] == v)
+        root = (v < to) & (chosen[U(to)] == v)
         chosen[v] = v if root else to
 
 
@@ -89,16 +94,10 @@ def smallest(keys: Array, count: int) -> tuple[int, int]:
 
 
 @inlined
-def ordered(weights: Array) -> Array:
-    """Floats as integers of the same order, in the upper half of 64 bits; −0 becomes 0."""
-    out = np.empty(len(weights), np.int64)
-    clean = np.empty(len(weights), np.float32)
-    bits = clean.view(np.int32)
-    for e in range(len(weights)):
-        clean[e] = weights[e] + F(0)
-    for e in range(len(weights)):
-        out[e] = np.int64(bits[e] if bits[e] >= 0 else bits[e] ^ 0x7FFFFFFF) << 32
-    return out
+def ordered(weight: float) -> Any:
+    """A float as an integer of the same order, in the upper half of 64 bits; −0 becomes 0."""
+    bits = F(weight + F(0)).view(np.int32)
+    return np.int64(bits if bits >= 0 else bits ^ np.int32(0x7FFFFFFF)) << 32
 
 
 @compiled

@@ -98,7 +98,7 @@ def _diffuse_plane(x: Array, flux: Array, out: Array) -> None:
         else:
             south[:] = 0
         line = out[y]
-        for i in range(width):
-            value = row[i] + (east[i + 1] - east[i]) + (south[i] - north[i])
-            line[i] = min(max(value, -SCALE), SCALE)
+        for i in range(width):  # with 32 bits, as numba adds with 64
+            value = np.int32(row[i] + (east[i + 1] - east[i]) + (south[i] - north[i]))
+            line[i] = min(max(value, np.int32(-SCALE)), np.int32(SCALE))
         north, south = south, north

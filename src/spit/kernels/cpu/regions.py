@@ -14,9 +14,8 @@ def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Te
     """See :func:`spit.kernels.reference.region_boxes`."""
     total = int(offsets[-1])
     boxes = torch.zeros(total if rows is None else rows, 4, dtype=torch.int32)
-    boxes[:, :2] = sum(labels.shape[1:])
     for_each_image(_boxes, labels, boxes[:total].split(offsets.diff().tolist()))
-    return boxes.masked_fill_(boxes[:, 2:3] == 0, 0)
+    return boxes
 
 
 def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
@@ -53,6 +52,8 @@ def _climb(lower: Array, upper: Array, out: Array) -> None:
 @compiled
 def _boxes(labels: Array, out: Array) -> None:
     height, width = labels.shape
+    for v in range(len(out)):
+        out[v, 0], out[v, 1], out[v, 2], out[v, 3] = height, width, 0, 0
     for y in range(height):
         start = 0
         while start < width:  # a run of one label at a time
@@ -60,9 +61,12 @@ def _boxes(labels: Array, out: Array) -> None:
             end = start + 1
             while end < width and labels[y, end] == label:
                 end += 1
-            box = out[label]
+            box = out[np.uint64(label)]
             box[0] = min(box[0], y)
             box[1] = min(box[1], start)
             box[2] = y + 1
             box[3] = max(box[3], end)
             start = end
+    for v in range(len(out)):
+        if out[v, 2] == 0:  # without a pixel
+            out[v, 0], out[v, 1] = 0, 0

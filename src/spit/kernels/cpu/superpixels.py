@@ -17,7 +17,7 @@ def superpixels(features: Tensor, rules: Rules) -> Levels:
     """See :func:`spit.kernels.reference.superpixels`."""
     images = for_each_image(lambda planes: _Graph(planes, rules).contract_all(), features)
     # In numpy: torch would start threads of its own for each array, which wait for each other on a busy machine.
-    counts = torch.tensor([[len(above) for above in levels[1:]] + [_count(levels)] for levels in images])
+    counts = torch.tensor([[len(above) for above in levels[1:]] + [int(levels[-1].max()) + 1] for levels in images])
     return [(torch.from_numpy(np.concatenate(level)), above)
             for level, above in zip(zip(*images, strict=True), counts.T.contiguous(), strict=True)]
 
@@ -27,16 +27,11 @@ def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     labels = torch.empty(len(features), *features.shape[2:], dtype=torch.int32)
 
     def cut(planes: Array, out: Array) -> int:
-        levels = _Graph(planes, rules).contract_all()
-        climb(levels, out.reshape(-1))
-        return _count(levels)
+        graph = _Graph(planes, rules)
+        climb(graph.contract_all(), out.reshape(-1))
+        return len(graph.sizes)
 
     return labels, torch.tensor(for_each_image(cut, features, labels))
-
-
-def _count(levels: list[Array]) -> int:
-    """How many regions the last level has."""
-    return int(levels[-1].max()) + 1
 
 
 def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:

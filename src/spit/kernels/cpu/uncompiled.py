@@ -2,7 +2,7 @@
 
 The reference has them already, except for histograms: the last bits of a sum of floats depend on the order, and the
 reference takes every kernel with its tails. In numpy, these add the same products in the same order as the loops of
-``features.py``.
+``histograms.py``.
 """
 # ruff: noqa: F401  (the dispatch looks operations up by name)
 
@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spit.kernels.cpu import features
-from spit.kernels.cpu.features import RADIUS, RIM
+from spit.kernels.cpu import features, histograms
+from spit.kernels.cpu.histograms import RIM
 from spit.kernels.cpu.threads import Array
 from spit.kernels.reference import (
     between,
@@ -35,8 +35,8 @@ ROWS = 64  # of the image at once
 def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.position_histogram`."""
     height, width = labels.shape[1:]
-    weights, low, high = features._position_weights(height, max(height, width), bins, sigma)
-    sums, first, last = features._position_sums(width, max(height, width), bins, sigma)
+    weights, low, high = histograms.position_weights(height, max(height, width), bins, sigma)
+    sums, first, last = histograms.position_sums(width, max(height, width), bins, sigma)
     columns = np.arange(bins)
     answers = []
     for image, count in zip(labels.numpy(), offsets.diff().tolist(), strict=True):
@@ -57,10 +57,9 @@ def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float,
 def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float,
                        boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
-    if not features.reaches_four(bins, sigma):
+    if not histograms.reaches_four(bins, sigma):
         return features.gradient_histogram(gradients, labels, offsets, bins, sigma)
-    table = features._four_weights(0.5 * bins * sigma).reshape(-1, 4)
-    inner = 1.5 - RADIUS * (0.5 * bins * sigma)
+    table = histograms.four_weights(0.5 * bins * sigma).reshape(-1, 4)
     wide = bins + 2 * RIM
     answers = []
     for planes, image, count in zip(gradients.numpy(), labels.numpy(), offsets.diff().tolist(), strict=True):
@@ -70,11 +69,9 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
             place = (values + 1.0) * (0.5 * bins) + (RIM - 0.5)  # (2, P)
             corner = place.astype(np.int64).clip(1, bins + 1)
             rest = place - corner
-            few = np.abs(rest - 0.5).max(0) < inner
             step = rest * (len(table) - 2)
             index = step.astype(np.int64).clip(0, len(table) - 2)
             kernels = table[index] + (step - index)[..., None] * (table[index + 1] - table[index])  # (2, P, 4)
-            kernels[:, few, 0] = kernels[:, few, 3] = 0
             first = (image[y : y + ROWS].reshape(-1) * np.int64(wide) + corner[0] - 1) * wide + corner[1] - 1
             places = first[:, None, None] + np.arange(4)[:, None] * wide + np.arange(4)  # (P, 4, 4)
             np.add.at(histogram, places.reshape(-1), (kernels[0, :, :, None] * kernels[1, :, None]).reshape(-1))

@@ -1,0 +1,41 @@
+"""A linear layer whose inference takes the fastest product that torch has."""
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Linear(nn.Linear):
+    """``x Wᵀ + b``, with GELU behind it if asked.
+
+    In inference the product itself applies GELU, before its result is written: on a CPU the exact one, on a GPU in half
+    precision its tanh form, within 5e-4. Training has the exact one after the product.
+
+    Shape:
+        values ``(ΣN, in_features)`` to ``(ΣN, out_features)``.
+    """
+
+    def forward(self, values: Tensor, gelu: bool = False) -> Tensor:
+        dtype = product_dtype(values)
+        if not torch.is_grad_enabled():
+            if gelu and values.is_cuda and dtype in (torch.bfloat16, torch.float16):
+                weight, bias = self.weight.to(dtype), self.bias.to(dtype)
+                return torch._addmm_activation(bias, values.to(dtype), weight.t(), use_gelu=True)
+            if _takes_onednn(values, dtype):  # a few per cent faster than MKL's product
+                activation: tuple[object, ...] = ("gelu", [], "none") if gelu else ("none", [], "")
+                return cast(Tensor, torch.ops.mkldnn._linear_pointwise(values, self.weight, self.bias, *activation))
+        answer = super().forward(values)
+        return F.gelu(answer) if gelu else answer
+
+
+def product_dtype(values: Tensor) -> torch.dtype:
+    """The dtype of a matrix product with these values: autocast's where it is on, else their own."""
+    device = values.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else values.dtype
+
+
+def _takes_onednn(values: Tensor, dtype: torch.dtype) -> bool:
+    return (not torch.compiler.is_compiling() and values.device.type == "cpu"
+            and values.dtype == dtype == torch.float32 and torch.backends.mkldnn.is_available())

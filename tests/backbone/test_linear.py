@@ -1,0 +1,33 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from spit.backbone.linear import Linear
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("gelu", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_inference_and_training_have_the_same_product(bias, gelu, dtype):
+    torch.manual_seed(0)
+    layer = Linear(24, 40, bias=bias).to(dtype)
+    values = torch.randn(7, 24, dtype=dtype)
+    expected = F.linear(values, layer.weight, layer.bias)
+    expected = F.gelu(expected) if gelu else expected
+    torch.testing.assert_close(layer(values, gelu=gelu), expected, rtol=0, atol=0)
+    with torch.inference_mode():
+        torch.testing.assert_close(layer(values, gelu=gelu), expected, rtol=1e-5, atol=1e-6)
+        layer.weight.data.mul_(2)  # nothing is kept of the weights
+        doubled = F.linear(values, layer.weight, layer.bias)
+        torch.testing.assert_close(layer(values), doubled, rtol=1e-5, atol=1e-6)
+
+
+def test_autocast_is_obeyed():
+    layer, values = Linear(24, 40), torch.randn(7, 24)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert layer(values, gelu=True).dtype == torch.bfloat16
+
+
+def test_no_rows():
+    with torch.no_grad():
+        assert Linear(24, 40)(torch.empty(0, 24), gelu=True).shape == (0, 40)
