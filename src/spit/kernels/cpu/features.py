@@ -36,9 +36,9 @@ def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | No
         if curves is not None:
             image = convert(image, curves)
         _sample_colors(image, out, labels, windows, masked, *_scratch(resolution))
-        count_positions(labels, out, columns)
+        sizes = count_positions(labels, out, columns)
         if gradients is not None:
-            count_gradients(gradients, labels, out, ends)
+            count_gradients(gradients, labels, sizes, out, ends)
 
     counts = offsets.diff().tolist()
     for_each_image(describe, images, labels, windows.split(counts), gradients, values.split(counts))
@@ -56,7 +56,12 @@ def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins:
                        boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
     histogram = torch.empty(int(offsets[-1]), bins * bins)
-    for_each_image(gradient_counter(bins, sigma), gradients, labels, histogram.split(offsets.diff().tolist()), 0)
+    count_gradients = gradient_counter(bins, sigma)
+
+    def count(gradients: Array, labels: Array, out: Array) -> None:
+        count_gradients(gradients, labels, np.bincount(labels.reshape(-1), minlength=len(out)), out, 0)
+
+    for_each_image(count, gradients, labels, histogram.split(offsets.diff().tolist()))
     return histogram
 
 

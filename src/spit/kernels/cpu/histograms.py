@@ -21,14 +21,19 @@ RIM = 2  # bins around the histogram, which only kernels at its border reach
 U = np.uint64  # numba asks of a signed index whether it counts from the end
 
 
-def position_counter(labels: Tensor, bins: int, sigma: float) -> Callable[[Array, Array, int], None]:
-    """Counts the positions of one image into ``bins²`` columns of its regions' rows, from a column on."""
+def position_counter(labels: Tensor, bins: int, sigma: float) -> Callable[[Array, Array, int], Array]:
+    """Counts the positions of one image into ``bins²`` columns of its regions' rows, from a column on.
+
+    Returns the regions' sizes.
+    """
     height, width = labels.shape[1:]
     rows = position_weights(height, max(height, width), bins, sigma)
     columns = position_sums(width, max(height, width), bins, sigma)
 
-    def count(labels: Array, out: Array, first: int) -> None:
-        _position_histogram(labels, *rows, *columns, *_zeros(len(out), bins), out, first)
+    def count(labels: Array, out: Array, first: int) -> Array:
+        sizes = np.zeros(len(out), np.int64)
+        _position_histogram(labels, *rows, *columns, np.zeros(len(out) * bins * bins), sizes, out, first)
+        return sizes
 
     return count
 
@@ -38,25 +43,21 @@ def reaches_four(bins: int, sigma: float) -> bool:
     return TABLE_STEPS / MOST_ROWS <= 0.5 * bins * sigma <= RIM / RADIUS
 
 
-def gradient_counter(bins: int, sigma: float) -> Callable[[Array, Array, Array, int], None]:
-    """Counts the gradients of one image likewise."""
+def gradient_counter(bins: int, sigma: float) -> Callable[[Array, Array, Array, Array, int], None]:
+    """Counts the gradients of one image likewise, whose regions have known sizes."""
     width = 0.5 * bins * sigma
 
-    def count(gradients: Array, labels: Array, out: Array, first: int) -> None:
+    def count(gradients: Array, labels: Array, sizes: Array, out: Array, first: int) -> None:
         if reaches_four(bins, sigma):
             shape = 2, labels.shape[1]
             _four_bins(gradients, labels, bins, width, four_weights(width), np.empty(shape, np.int32),
-                       np.empty(shape, np.int32), np.empty(shape), *_zeros(len(out), bins + 2 * RIM), out, first)
+                       np.empty(shape, np.int32), np.empty(shape), np.zeros(len(out) * (bins + 2 * RIM) ** 2), sizes,
+                       out, first)
         else:
             _gradient_histogram(gradients, labels, bins, sigma, _gaussian_table(), np.empty(bins),
-                                *_zeros(len(out), bins), out, first)
+                                np.zeros(len(out) * bins * bins), sizes, out, first)
 
     return count
-
-
-def _zeros(count: int, bins: int) -> tuple[Array, Array]:
-    """An empty histogram for each region, and their sizes."""
-    return np.zeros(count * bins * bins), np.zeros(count, np.int64)
 
 
 @lru_cache(maxsize=32)
@@ -159,7 +160,6 @@ def _four_bins(gradients: Array, labels: Array, bins: int, sigma: float, table: 
             _places(gradients[direction, y], bins, rows, corners[direction], indices[direction], rests[direction])
         for x in range(len(here)):
             label = U(here[x])
-            sizes[label] += 1
             yi, xi = indices[0, x], indices[1, x]
             y_rest, x_rest = rests[0, x], rests[1, x]
             i, j = U(4) * U(xi), U(4) * U(yi)
@@ -203,7 +203,6 @@ def _gradient_histogram(gradients: Array, labels: Array, bins: int, sigma: float
     for y in range(height):
         for x in range(width):
             label = labels[y, x]
-            sizes[label] += 1
             if sigma == 0:
                 ky = min(max(floor((gradients[0, y, x] + 1.0) * half), 0), bins - 1)
                 kx = min(max(floor((gradients[1, y, x] + 1.0) * half), 0), bins - 1)
