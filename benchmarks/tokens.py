@@ -108,7 +108,7 @@ def answers_of(model: SpitModel, budget: int | None = None) -> Answer:
     def answer(images: Tensor) -> tuple[Tensor, float, float]:
         features = model.tokenize(images)[1]
         if budget is not None:
-            features = features.select(choose_tokens(features, budget))
+            features = features.select(choose_tokens(features, [budget] * len(features)))
         count = len(features.values) / len(images)
         return model.run(features)[0], count, count
 
