@@ -2,6 +2,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 DATA ?= ../shared
 BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
+ADAPTERS := .venv/adapters
 
 .PHONY: help demo test lint bench clean
 .DEFAULT_GOAL := help
@@ -12,8 +13,9 @@ help:   ## this list
 demo: $(STAMP)   ## tokenize a sample image and make a picture
 	.venv/bin/spit demo
 
-test: lint   ## ruff, mypy, then every test
+test: lint $(ADAPTERS)   ## ruff, mypy, then every test
 	.venv/bin/python -m pytest -n 2
+	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py
 
 lint: $(STAMP)   ## ruff and mypy
 	.venv/bin/ruff check .
@@ -29,4 +31,8 @@ clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[dev,demo]'
+	touch $@
+
+$(ADAPTERS): $(STAMP) tests/adapters.txt
+	.venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $@ -r tests/adapters.txt
 	touch $@

@@ -1,7 +1,7 @@
 """Table 2: comprehensiveness and sufficiency of every method on every model, by spit's defaults and as in the paper.
 
     python benchmarks/faithfulness.py [--model NAME|FOLDER]… [--device cuda] [--limit N] [--output FOLDER]
-        [--curves]
+        [--measure comp,auc,road,saco,randomization]
 
 The second table has the paper's choices where they differ: LIME, and the prototypes' principal component. It is what
 ``spit evaluate faithfulness --as-paper`` prints; methods that both tables have are measured once. The last table says
@@ -10,7 +10,7 @@ how much maps depend on the class: the mean |correlation| of the predicted class
 ImageNet validation images, one for each class. The parent of retrofitted models, DeiT-Tiny through
 ``spit.from_timm``, is always beside them. Prototypes come from --prototypes, with the model, or are made on the spot
 from the unlabelled photos of --fit, with the model's own classes; where there are none the method is left out. LIME
-takes most of the time: --samples forward passes an image.
+takes most of the time: --samples forward passes an image. With --output there are deletion and insertion curves.
 """
 
 import time
@@ -28,21 +28,23 @@ from spit.evaluation.faithfulness import FaithfulnessCase, FaithfulnessProtocol,
 from spit.evaluation.samples import Sample, find_images, spread
 
 OTHERS = 20  # classes
-METHODS = ("lime", "flow", "prototype", "rollout", "relevance", "random")
+METHODS = ("lime", "token_rise", "token_shapley", "token_occlusion", "relevance", "prototype", "flow", "rollout",
+           "random")
 
 
 def main() -> None:
     parser = model_arguments(__doc__, limit=500)
     parser.add_argument("--method", action="append", help=f"among {', '.join(METHODS)}; by default all")
-    parser.add_argument("--samples", type=int, default=256, help="LIME's masks")
+    parser.add_argument("--samples", type=int, default=256, help="passes of LIME and of the methods that leave tokens "
+                                                                 "out")
     parser.add_argument("--prototypes", type=Path, action="append", default=[], help="files of prototypes")
     parser.add_argument("--fit", type=Path, help="a folder of photos to make missing prototypes from")
     parser.add_argument("--photos", type=int, default=20, help="photos to measure dependence on the class on")
-    parser.add_argument("--curves", action="store_true", help="with --output: draw deletion and insertion curves there")
+    parser.add_argument("--measure", default="comp,auc", help="what spit evaluate faithfulness measures")
     args = parser.parse_args()
     data = args.shared / "data" / "imagenet_val1k"
     samples = spread(find_images(data), args.limit)
-    print_provenance(f"imagenet_val1k, {len(samples)} images; LIME with {args.samples} masks", seed=0)
+    print_provenance(f"imagenet_val1k, {len(samples)} images; {args.samples} passes", seed=0)
     start = time.perf_counter()
     tables: tuple[list[FaithfulnessCase], ...] = ([], [])
     for model in load_models(args):
@@ -56,14 +58,14 @@ def main() -> None:
             except WeightsError:
                 print(f"prototypes of {model.name}: none; --fit makes them")
                 names.remove("prototype")
-        methods = Methods(tuple(names), args.samples, prototypes=tuple(files), curves=args.curves)
+        methods = Methods(tuple(names), args.samples, prototypes=tuple(files), measure=(args.measure,))
         for cases, chosen in zip(tables, (methods, methods.as_paper()), strict=True):
             cases += chosen.cases([model])
     with open_runner(args.output, args.batch) as runner:
         for kind, cases in zip(("", "as-paper-"), tables, strict=True):
             print(f"Protocol: {'as in the paper' if kind else 'the defaults of spit'}\n", flush=True)
             report = runner.evaluate(FaithfulnessProtocol(data, samples, cases),
-                                     pictures=bool(args.output and args.curves))
+                                     pictures=bool(args.output))
             print(report.markdown())
             for name, picture in report.pictures.items():
                 (args.output / f"{kind}{name}").write_bytes(picture)
@@ -72,11 +74,11 @@ def main() -> None:
 
 
 def print_dependence(cases: list[FaithfulnessCase], samples: list[Sample]) -> None:
-    """Print a row for each method that is of a class; not for LIME, which would take a day."""
+    """Print a row for each method that is of a class; not for those that ask many times, which would take a day."""
     print(f"| model | method | mean absolute correlation with {OTHERS} other classes, {len(samples)} photos |\n"
           "|---|---|---:|")
     rows = {f"| {case.predictor.name} | {case.method.name} {getattr(case.method, 'form', '')}": case
-            for case in cases if case.method.of_class and case.method.name != "lime"}
+            for case in cases if case.method.of_class and not hasattr(case.method, "samples")}
     for row, case in rows.items():
         random, found = torch.Generator().manual_seed(0), []
         for sample in samples:

@@ -48,7 +48,7 @@ from spit.tokenizers.preprocess import superpixel_features
 PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg")
 PAIR = ("motorcycle_left.png", "motorcycle_right.png")
 EXPLAINED = ("coffee.png", "astronaut.png")
-METHODS = ("flow", "prototype", "relevance")
+METHODS = ("relevance", "token_rise", "prototype", "flow")
 HEIGHT = 370  # of every photo, which a panel neither enlarges nor shrinks
 ACROSS = 1500  # pixels of the finished pictures
 QUALITY = 82

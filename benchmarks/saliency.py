@@ -24,10 +24,12 @@ import spit
 from spit.evaluation.masks import find_samples
 from spit.evaluation.saliency import TOKENCUT, Saliency, SaliencyCase
 from spit.segmentation import Cut
+from spit.segmentation.head import head_for
 from spit.segmentation.lanczos import leading_vectors
 
 TUNED_ON = 200
 CUTS: dict[str, list[Any]] = {
+    "method": ["head", "cut"],
     "cut_on": ["keys"],
     "layer": [-2, -3, -4],
     "tau": [None, 0.2, 1 / 3, 0.4, 0.5],
@@ -84,7 +86,8 @@ def _choices(model: spit.Predictor, args: argparse.Namespace) -> Iterator[Salien
 
     yield SaliencyCase(model, base)
     for name, values in CUTS.items():
-        if wanted(name) and (name != "scales" or superpixels):
+        possible = superpixels if name == "scales" else name != "method" or head_for(model, None) is not None
+        if wanted(name) and possible:
             yield from (SaliencyCase(model, base.replace(**{name: value})) for value in values
                         if value != getattr(base, name))
     if wanted("size"):

@@ -11,6 +11,8 @@ from PIL import Image
 
 from spit.drawing import (
     Tile,
+    draw_labels,
+    draw_mask,
     draw_mean_colors,
     draw_overlay,
     draw_panel,
@@ -18,7 +20,9 @@ from spit.drawing import (
     encode_png,
     read_labels,
 )
-from spit.drawing.panel import LARGEST, MARGIN, SMALLEST, fit, level
+from spit.drawing.heat import ANCHORS
+from spit.drawing.panel import BAR, GAP, LARGEST, MARGIN, SMALLEST, fit, level
+from spit.drawing.pictures import DARK, LIGHT, grow
 from spit.errors import ImageError
 from spit.tokenizers import PatchTokenizer
 
@@ -160,3 +164,45 @@ def test_a_long_caption_widens_its_column() -> None:
 def test_an_empty_panel_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one row"):
         draw_panel([[]])
+
+
+@pytest.mark.parametrize("level", [0, 60, 128, 200, 255])
+def test_a_mask_is_seen_on_every_grey(level: int) -> None:
+    image = torch.full((3, 40, 40), level, dtype=torch.uint8)
+    mask = np.zeros((40, 40), bool)
+    mask[10:30, 10:30] = True
+    drawn = np.asarray(draw_mask(image, mask))
+    assert (drawn[mask] == level).all()
+    assert drawn[9, 20].tolist() == list(LIGHT)
+    assert drawn[8, 20].tolist() == list(DARK)
+    assert np.abs(luma(draw_mask(image, mask))[9, 20] - luma(draw_mask(image, mask))[8, 20]) > 100
+    with pytest.raises(ValueError, match="a mask of this image's"):
+        draw_mask(image, mask[1:])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 3), st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_growing_is_a_maximum_over_squares(height: int, width: int, before: int, after: int, seed: int) -> None:
+    mask = np.random.default_rng(seed).random((height, width)) < 0.2
+    expected = np.zeros_like(mask)
+    for y, x in np.argwhere(mask):
+        expected[max(0, y - before) : y + after + 1, max(0, x - before) : x + after + 1] = True
+    np.testing.assert_array_equal(grow(mask, before, after), expected)
+
+
+def test_neighbours_in_a_colored_label_map_differ() -> None:
+    image = torch.zeros(3, 64, 64, dtype=torch.uint8)
+    drawn = np.asarray(draw_labels(PatchTokenizer(8)(image)))[4::8, 4::8].astype(int)
+    assert len(np.unique(drawn.reshape(-1, 3), axis=0)) == 64
+    assert np.abs(np.diff(drawn, axis=0)).max(2).min() > 20
+    assert np.abs(np.diff(drawn, axis=1)).max(2).min() > 20
+
+
+def test_a_scale_stands_beside_its_heat_map() -> None:
+    picture = Image.new("RGB", (400, 400), "#888888")
+    plain, scaled = (np.asarray(draw_panel([[Tile(picture, "Map", "", scale)]])) for scale in (None, ("0.1", "0.9")))
+    assert scaled.shape[1] > plain.shape[1]
+    bar = scaled[MARGIN : MARGIN + 400, MARGIN + 400 + GAP + BAR // 2]
+    assert bar[0].tolist() == list(ANCHORS[-1])
+    assert bar[-1].tolist() == list(ANCHORS[0])
+    assert (np.diff(bar.astype(int).sum(1)) <= 1).all(), "darker downwards, but for rounding"

@@ -180,14 +180,14 @@ def test_wrong_images(images, error, message):
 @given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=6), budget=st.integers(1, 9))
 def test_budget_keeps_exactly_that_many(counts, budget):
     tokens = Tokens(torch.zeros(sum(counts), 1), offsets_of(torch.tensor(counts)))
-    kept = tokens.select(choose_tokens(tokens, budget))
+    kept = tokens.select(choose_tokens(tokens, [budget] * len(tokens)))
     assert kept.counts.tolist() == [min(count, budget) for count in counts]
 
 
 def test_budget_is_uniform():
     torch.manual_seed(0)
     tokens = Tokens(torch.zeros(10, 1), torch.tensor([0, 6, 10]))
-    share = torch.stack([choose_tokens(tokens, 3) for _ in range(2000)]).float().mean(0)
+    share = torch.stack([choose_tokens(tokens, [3] * len(tokens)) for _ in range(2000)]).float().mean(0)
     torch.testing.assert_close(share, torch.tensor([0.5] * 6 + [0.75] * 4), atol=0.05, rtol=0)
 
 

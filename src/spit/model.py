@@ -1,7 +1,7 @@
 """SpitModel: the five arrows put together (§2.1, Eq. 1)."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, overload
 
@@ -95,6 +95,7 @@ class SpitModel(Conventions):
         self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
         self.replayed: ReplayedInference | None = None
+        self.budgets: Sequence[int] | None = None  # in training, the most tokens of each image; None takes the config's
         if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
             self._try_backbone()
 
@@ -190,11 +191,14 @@ class SpitModel(Conventions):
 
     def drop_tokens(self, features: Tokens) -> tuple[Tokens, Tensor | None]:
         """In training, the tokens that the budget keeps and which these are; otherwise all of them and None."""
-        if not self.training or self.config.token_budget is None:
+        budgets, budget = self.budgets, self.config.token_budget
+        if budgets is None and budget is not None:
+            budgets = [budget] * len(features)
+        if budgets is None or not self.training:
             return features, None
-        budget = self.config.token_budget
-        kept = choose_tokens(features, budget)
-        return features.select(kept, [min(count, budget) for count in features.host_counts]), kept
+        kept = choose_tokens(features, budgets)
+        counts = [min(count, budget) for count, budget in zip(features.host_counts, budgets, strict=True)]
+        return features.select(kept, counts), kept
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
@@ -280,17 +284,18 @@ class SpitModel(Conventions):
         return blocks
 
 
-def choose_tokens(tokens: Tokens, budget: int) -> Tensor:
+def choose_tokens(tokens: Tokens, budgets: Sequence[int]) -> Tensor:
     """Token dropout to a budget (App. C): which tokens to keep, ``(ΣN,)`` bool.
 
-    An image with more than ``budget`` tokens keeps a uniformly random subset of that many. Random numbers come from
+    An image with more tokens than its budget keeps a uniformly random subset of that many. Random numbers come from
     torch's generator of the tokens' device, without host synchronisation.
     """
     image_of = tokens.image_of
     order = torch.randperm(len(image_of), device=image_of.device)
     order = order[image_of[order].argsort(stable=True)]  # images in order, each image's tokens shuffled
     rank = torch.arange(len(image_of), device=image_of.device) - tokens.offsets[image_of]
-    return torch.empty_like(image_of, dtype=torch.bool).index_copy(0, order, rank < budget)
+    most = torch.tensor(budgets, pin_memory=image_of.is_cuda).to(image_of.device, non_blocking=True)
+    return torch.empty_like(image_of, dtype=torch.bool).index_copy(0, order, rank < most[image_of])
 
 
 def _name(part: object) -> str:

@@ -17,7 +17,7 @@ from spit import weights
 from spit.data.classes import class_names
 from spit.data.crops import central_square
 from spit.data.images import load_image
-from spit.forward_pass import ForwardPass
+from spit.forward_pass import ForwardPass, each_alone
 from spit.images import image_blocks, quantize, to_float
 from spit.model import SpitModel
 from spit.registry import load_model
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spit.segmentation import Segmentation
 
 DEFAULT_SIZE = 224
+SEEN = 2**18  # pixels of a whole image that a model sees unless told, 512 × 512; about 1,000 superpixels
 KEPT = 2**28  # numbers that a Prediction keeps of its layers, 1 GiB of float32; beyond, they are computed again
 ALONE = ("cpu",)  # devices where each image runs alone: a batch is no faster, and an image's answers stay its own
 
@@ -156,22 +157,28 @@ class Predictor:
             crop: True resizes each image and takes its central square, as classifiers are evaluated, or the whole
                 image as a square if the model's ``eval_crop`` is None; False takes the whole image. (default: tensors
                 are seen whole, everything else is cropped)
-            size: side of the square (default: the predictor's), or shorter side of whole images (default: their own).
-                Maps of whole images come back at the image's own pixels.
+            size: side of the square (default: the predictor's), or shorter side of whole images (default: their own;
+                images above 512 × 512 pixels are seen at that many). Maps of whole images come back at the image's own
+                pixels.
         """
         _check(self.model, size)  # its mode may have changed
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
-        seen, sizes = [], []
+        seen: list[Tensor] = []
+        originals: list[Tensor] = []
         for item in given:
             whole = _tensors(item)
             cropped = not isinstance(item, Tensor) if crop is None else crop
-            if cropped or size is not None:
+            sides = [size or shorter_side(image) for image in whole]
+            if cropped or any(sides):
                 image_blocks(whole)  # checks values before resizing clamps them
             if cropped:
                 whole = [self._square(image, size or self.size) for image in whole]
-            seen += whole if cropped or size is None else [resize(image, size) for image in whole]
-            sizes += [image.shape[1:] for image in whole]
-        return Prediction(self, seen, sizes)
+                seen += whole
+            else:
+                seen += [image if side is None else resize(image, side)
+                         for image, side in zip(whole, sides, strict=True)]
+            originals += whole
+        return Prediction(self, seen, originals)
 
     def _square(self, image: Tensor, size: int) -> Tensor:
         if image.shape[0] != 3:
@@ -192,9 +199,10 @@ class Prediction:
     Args:
         predictor: the model.
         images: ``(C, h, w)`` each, as the model sees them.
-        sizes: height and width of each image's maps (default: those of ``images``).
+        originals: ``(C, H, W)`` each, at whose pixels maps come back (default: ``images``).
 
     Attributes:
+        sizes: height and width of each image's maps.
         partition: the regions of the images as the model saw them.
 
     Example:
@@ -208,19 +216,21 @@ class Prediction:
     """
 
     def __init__(self, predictor: Predictor, images: Sequence[Tensor],
-                 sizes: Sequence[Sequence[int]] | None = None) -> None:
+                 originals: Sequence[Tensor] | None = None) -> None:
         model = predictor.model
         self.predictor = predictor
         self.images = [image.detach().to(predictor.device) for image in images]
-        self.sizes = [tuple(size) for size in sizes or [image.shape[1:] for image in self.images]]
+        self.originals = list(self.images if originals is None else originals)
+        self.sizes = [tuple(image.shape[1:]) for image in self.originals]
         with torch.no_grad():
             self.partition, features = model.tokenize(self.images)
         # Queries, keys, values, attention's answer and output: 5 rows a token and layer.
         keep = 5 * model.config.width * model.config.depth * len(features.values) <= KEPT
         if predictor.device.type in ALONE:
-            self.passes = [ForwardPass(model, [image], self.partition[index],
-                                       Tokens(rows, torch.tensor([0, len(rows)])), keep)
-                           for index, (image, rows) in enumerate(zip(self.images, features, strict=True))]
+            rows = features.split()
+            self.passes = each_alone(lambda index: ForwardPass(
+                model, [self.images[index]], self.partition[index],
+                Tokens(rows[index], torch.tensor([0, len(rows[index])])), keep), range(len(self.images)))
         else:
             self.passes = [ForwardPass(model, self.images, self.partition, features, keep)]
 
@@ -267,7 +277,7 @@ class Prediction:
         """Maps of the images as seen, brought to :attr:`sizes` by the nearest pixel."""
         return stack([at_size(one, size) for one, size in zip(maps, self.sizes, strict=True)])
 
-    def explain(self, method: "str | Method" = "flow", target: "Target" = None) -> Maps:
+    def explain(self, method: "str | Method" = "relevance", target: "Target" = None) -> Maps:
         """Which pixels the prediction rests on; see :func:`spit.explain` for method and target."""
         from spit.attribution.methods import explain_prediction  # which imports this module
 
@@ -281,13 +291,19 @@ class Prediction:
 
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Prediction":
         """The same images and weights on other tokens; one more pass."""
-        return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.sizes)
+        return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.originals)
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __repr__(self) -> str:
         return f"Prediction({self.predictor.name}, {self.partition!r})"
+
+
+def shorter_side(image: Tensor) -> int | None:
+    """The shorter side at which an image, ``(C, H, W)``, has 512 × 512 pixels; None if it does not have more."""
+    pixels = image.shape[1:].numel()
+    return max(1, int(min(image.shape[1:]) * (SEEN / pixels) ** 0.5)) if pixels > SEEN else None
 
 
 def resize(image: Tensor, size: int) -> Tensor:

@@ -69,6 +69,19 @@ def test_a_model_without_attention_to_differ_by_says_nothing(small, images):
     torch.testing.assert_close(got, torch.full_like(got, got[0, 0, 0].item()))
 
 
+def test_the_last_sixth_of_the_layers_is_left_out(small, images):
+    deep, cut = small(depth=7), small(depth=7)
+    del cut.backbone.blocks[6]
+    cut.config = cut.config.replace(depth=6)
+    all_layers = spit.explain(deep, images, Flow(skip=0))
+    assert not torch.equal(spit.explain(deep, images, "flow"), all_layers)
+    torch.testing.assert_close(spit.explain(deep, images, "flow"), spit.explain(cut, images, Flow(skip=0)))
+    torch.testing.assert_close(spit.explain(deep, images, Flow(skip=1)), spit.explain(deep, images, "flow"))
+    assert spit.explain(deep, images, Flow(skip=99)).shape == (3, 40, 40)  # the first layer stays
+    shallow = small(depth=5)
+    assert torch.equal(spit.explain(shallow, images, "flow"), spit.explain(shallow, images, Flow(skip=0)))
+
+
 def test_options(small, images):
     model = small()
     assert torch.equal(spit.explain(model, images, Flow(strength=0.5, merge="mean", side="left")),
@@ -84,9 +97,9 @@ def test_options(small, images):
 
 def test_recording_changes_nothing_and_compiled_models_are_explained(small, images):
     model = small("patch")
-    expected = spit.explain(model, images)
+    expected = spit.explain(model, images, "flow")
     model.backbone.compiled = model.backbone.run_blocks  # as torch.compile leaves it, without the wait
-    assert torch.equal(spit.explain(model, images), expected)
+    assert torch.equal(spit.explain(model, images, "flow"), expected)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 99])
@@ -94,7 +107,7 @@ def test_recording_changes_nothing_and_compiled_models_are_explained(small, imag
 def test_layers_merged_together_are_those_merged_alone(small, images, tokenizer, at_once, as_on_a_gpu, monkeypatch):
     monkeypatch.setattr(flow, "layers_at_once", lambda *_: at_once)
     model = small(tokenizer, depth=5)
-    torch.testing.assert_close(spit.explain(model, images), dense(model, images, 0.9, "max"))
+    torch.testing.assert_close(spit.explain(model, images, "flow"), dense(model, images, 0.9, "max"))
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
@@ -106,7 +119,7 @@ def test_a_gpu_is_asked_for_little_more_than_a_forward_pass(small, images, token
     with torch.no_grad(), Calls() as forward:
         model(pixels)
     with Calls() as explained:
-        spit.explain(model, pixels)
+        spit.explain(model, pixels, "flow")
     assert explained.counts.total() <= 1.3 * forward.counts.total()
     for waits in ("aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select"):
         assert explained.counts[waits] == forward.counts[waits]

@@ -8,6 +8,7 @@ from spit.attribution import (
     MethodOptions,
     PrototypeProjection,
     RandomControl,
+    TokenRise,
     create_method,
     fit_prototypes,
 )
@@ -21,6 +22,8 @@ def method(name, model, images):
     """A method that is ready, and quick."""
     if name == "lime":
         return Lime(samples=8, regions=6)
+    if name.startswith("token_"):
+        return create_method(name, samples=24, cells=5)
     return PrototypeProjection(fit_prototypes(model, images)) if name == "prototype" else name
 
 
@@ -56,7 +59,9 @@ def test_every_pixel_has_the_value_of_its_token(small, images, name):
 
 
 @pytest.mark.parametrize(("name", "depends"), [("flow", False), ("rollout", False), ("random", False),
-                                               ("prototype", True), ("lime", True), ("relevance", True)])
+                                               ("prototype", True), ("lime", True), ("relevance", True),
+                                               ("token_rise", True), ("token_shapley", True),
+                                               ("token_occlusion", True)])
 def test_which_methods_are_of_a_class(small, images, name, depends):
     model = small()
     chosen = method(name, model, images)
@@ -65,11 +70,18 @@ def test_which_methods_are_of_a_class(small, images, name, depends):
     assert METHODS[name].of_class == depends
 
 
+def test_relevance_is_the_default(small, images):
+    model = small()
+    expected = spit.explain(model, images, "relevance")
+    assert torch.equal(spit.explain(model, images), expected)
+    assert torch.equal(Predictor(model)(images).explain(), expected)
+
+
 def test_what_cannot_be_explained(small, images):
     model = small()
     for arguments, error, message in (
         ({"method": "flwo"}, ValueError, "did you mean 'flow'"),
-        ({"method": "gradcam"}, ValueError, "relevance, got 'gradcam'"),
+        ({"method": "gradcam"}, ValueError, "random, got 'gradcam'"),
         ({"method": 3}, TypeError, "by name"),
         ({"target": 5}, ValueError, "from 0 to 4, got 5"),
         ({"target": [0, 1]}, ValueError, "each of 3 images"),
@@ -101,13 +113,13 @@ def names(options, *arguments):
 def test_methods_for_a_model(small, images, tmp_path):
     model = small()
     left_out = {}
-    assert names(MethodOptions(), model, left_out) == ["flow", "lime"]
+    assert names(MethodOptions(), model, left_out) == ["relevance", "flow"]
     assert "--prototypes FILE" in left_out.pop("prototype")
     assert not left_out
     file = fit_prototypes(model, images).save(tmp_path / "own.safetensors")
-    assert names(MethodOptions(prototypes=(file,)), model) == ["flow", "prototype", "lime"]
+    assert names(MethodOptions(prototypes=(file,)), model) == ["relevance", "prototype", "flow"]
     assert names(MethodOptions(("random,flow", "random")), model) == ["random", "flow"]
-    assert MethodOptions(("lime",), samples=3).methods_for(model) == [Lime(samples=3)]
+    assert MethodOptions(("lime,token_rise",), samples=3).methods_for(model) == [Lime(samples=3), TokenRise(samples=3)]
     chosen = MethodOptions(("lime,prototype",), lime_p="keep", lime_remove="tokens", prototypes=(file,),
                            prototype_form="paper").methods_for(model)
     assert chosen[0] == Lime(p="keep", remove="tokens")

@@ -62,11 +62,18 @@ def test_as_paper(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
     assert "leave out --lime-p" in spit(*base, "--lime-p", "keep").error
 
 
-def test_limit_curves_and_no_output(spit: Run, data: Path, model: Path) -> None:
-    document = spit("evaluate", "faithfulness", "--data", data, "--model", model, "--size", 32, "--limit", 2,
-                    "--curves", "--method", "flow", "--json").json
+def test_limit_measures_and_no_output(spit: Run, data: Path, model: Path) -> None:
+    base = ("evaluate", "faithfulness", "--data", data, "--model", model, "--size", 32, "--limit", 2, "--method",
+            "flow", "--json")
+    document = spit(*base).json
     assert document["images"] == 2
-    assert len(document["rows"][0]["shares"]) == 13
+    [row] = document["rows"]
+    assert len(row["shares"]) == 13
+    assert set(row["further"]) == {"insertion", "deletion", "seconds"}
+    [row] = spit(*base, "--measure", "comp,saco", "--measure", "road").json["rows"]
+    assert len(row["shares"]) == 6
+    assert set(row["further"]) == {"saco", "road", "seconds"}
+    assert "pairs of folders" in spit(*base[:-1], "--measure", "pointing").error  # no masks there
 
 
 def test_several_models_and_methods_at_once(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:

@@ -38,14 +38,14 @@ def test_everything_about_an_image(spit: Run, photo: Callable[..., Path], folder
     arguments = ("explain", path, "--model", folder, "--size", 32, "--samples", 8, "-o", out)
     result = spit(*arguments, "--prototypes", file, "--top", 3, "--json")
     assert result.code == 0, result.err
-    assert names(out) == ["cat.explain.json", "cat.explain.png", "cat.flow.npy", "cat.lime.npy", "cat.occlusion.png",
-                          "cat.prototype.npy"]
+    assert names(out) == ["cat.explain.json", "cat.explain.png", "cat.flow.npy", "cat.occlusion.png",
+                          "cat.prototype.npy", "cat.relevance.npy"]
     [document] = result.json["images"]
     assert json.loads((out / "cat.explain.json").read_text()) == document
     [about] = document["models"]
     assert len(about["top"]) == 3
     assert about["target"] == about["top"][0]
-    assert (about["of_class"], about["left_out"]) == (["prototype", "lime"], {})
+    assert (about["of_class"], about["left_out"]) == (["relevance", "prototype"], {})
     flow = np.load(out / about["maps"]["flow"], allow_pickle=False)
     assert flow.dtype == np.float32
     np.testing.assert_allclose(flow, library.explain(own, square, "flow")[0].numpy(), rtol=1e-5)
@@ -123,7 +123,7 @@ def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[...,
     assert "spit.attribution.fit_prototypes" in line
     assert "--prototypes FILE" in line
     [about] = spit(*base, "--json").json["images"][0]["models"]
-    assert list(about["maps"]) == ["flow", "lime"]
+    assert list(about["maps"]) == ["relevance", "flow"]
     assert list(about["left_out"]) == ["prototype"]
 
 
@@ -133,9 +133,9 @@ def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path,
     for name in "ab":
         photo(tmp_path / f"in/{name}.png")
     result = spit("explain", tmp_path / "in", "--model", folder, "--size", 32, "--samples", 40, "-o",
-                  tmp_path / "out")
-    steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 of 40 masks", "lime, 40 of 40 masks",
-             "occlusions and pictures")
+                  tmp_path / "out", "--method", "flow,lime,token_rise")
+    steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 of 40 passes", "lime, 40 of 40 passes",
+             "token_rise", "token_rise, 20 of 40 passes", "token_rise, 23 of 40 passes", "occlusions and pictures")
     assert result.err.splitlines() == [f"spit: {name}.png: {step}" for name in "ab" for step in steps]
 
 
@@ -146,7 +146,7 @@ def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Pa
     base = ("explain", path, "--model", folder, "-o", tmp_path / "out")
     for arguments, told in (
         (("--method", "flwo"), "did you mean 'flow'"),
-        (("--method", "gradcam"), "lime, random, relevance, got 'gradcam'\n"),
+        (("--method", "gradcam"), "flow, rollout, random, got 'gradcam'\n"),
         (("--target", "7"), "from 0 to 6"),
         (("--target", "clas 3"), "did you mean 'class 3'"),
         (("--target", "class"), "did you mean 'class 0' or 'class 1' or"),

@@ -85,7 +85,7 @@ def test_a_folder_with_a_damaged_file(spit: Run, photo: Callable[..., Path], tmp
                                                                  str(tmp_path / "in/sub/a.jpg")]
     [failure] = result.json["failed"]
     assert failure["image"].endswith("bad.png")
-    kinds = ("json", "labels.png", "mean.png", "overlay.png")
+    kinds = ("colors.png", "json", "labels.png", "mean.png", "overlay.png")
     assert names(tmp_path / "out") == [f"a.{kind}" for kind in kinds] + [f"sub/a.{kind}" for kind in kinds]
 
 
@@ -94,7 +94,7 @@ def test_running_again_replaces_and_does_not_eat_its_own_output(
     photo(tmp_path / "a.png")
     for _ in range(2):
         assert len(spit("tokenize", tmp_path, "-o", tmp_path / "out", "--json").json["images"]) == 1
-    assert len(names(tmp_path / "out")) == 4
+    assert len(names(tmp_path / "out")) == 5
 
 
 def test_an_input_is_not_overwritten(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:

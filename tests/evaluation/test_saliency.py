@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from PIL import Image
 
 from spit.config import ModelConfig
 from spit.errors import ImageError
-from spit.evaluation.masks import find_samples
+from spit.evaluation.masks import find_samples, read_pair
 from spit.evaluation.report import Report
 from spit.evaluation.runner import Runner
 from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
@@ -62,10 +63,25 @@ def test_figures(tiny: Predictor, samples: list[Sample]) -> None:
     assert row.iou.low <= row.iou.value <= row.iou.high
     assert set(row.scores) == {"0", "1", "2"}
     assert seen[-1] == ("tiny, tokens", 4, 4)
-    assert "| tiny | superpixel | tokens | τ 0.5, border |" in report.markdown()
+    assert "| tiny | superpixel | tokens | cut, τ 0.5, border, clean |" in report.markdown()
     own, _ = evaluate(samples, SaliencyCase(tiny, Cut()))
     assert own.rows[0].iou.value > 0.8
-    assert "| tiny | superpixel | tokens | own τ, border |" in own.markdown()
+    assert "| tiny | superpixel | tokens | cut, own τ, border, clean |" in own.markdown()
+
+
+def test_both_readings_of_max_f(tiny: Predictor, samples: list[Sample], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One map finds its object above .8, the other above .2 only; each has F = 1 at its own threshold."""
+    disc = [read_pair(sample)[1].foreground for sample in samples[:2]]
+    soft = [np.where(disc[0], 0.9, 0.7), np.where(disc[1], 0.3, 0.1)]
+    seen = SaliencyCase(tiny).run([read_pair(sample)[0] for sample in samples[:2]])
+    found = replace(seen, saliency=torch.tensor(np.stack(soft)).float(), mask=torch.tensor(np.stack(disc)))
+    monkeypatch.setattr(SaliencyCase, "run", lambda self, batch, runner=None: found)
+    report, _ = evaluate(samples[:2], SaliencyCase(tiny), batch=2)
+    [row] = report.rows
+    assert row.max_f_own.value == pytest.approx(1)
+    share = disc[0].mean()  # at 0.2 the first map is positive everywhere
+    assert row.max_f.value == pytest.approx((1 + 1.3 * share / (1 + 0.3 * share)) / 2, abs=0.02)
+    assert "| IoU | accuracy | max F (β² = 0.3) | own maxima | β = 1/3 |" in report.markdown()
 
 
 def test_resuming(tiny: Predictor, samples: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +136,7 @@ def test_errors(tiny: Predictor, samples: list[Sample]) -> None:
 def test_the_baseline_is_on_square_patches(tiny: Predictor) -> None:
     keys, tokens = baseline_cases(tiny, 224)
     assert (keys.name, keys.predictor.model.config.tokenizer) == ("tiny (baseline), keys", "patch")
-    assert (tokens.cut, tokens.shorter) == (Cut(tau=0.2, foreground="largest"), 224)
+    assert (tokens.cut, tokens.shorter) == (Cut(method="cut", tau=0.2, foreground="largest", clean=False), 224)
 
 
 def test_the_page(tiny: Predictor, samples: list[Sample]) -> None:

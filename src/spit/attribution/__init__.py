@@ -1,5 +1,6 @@
 """Which pixels a prediction rests on (§3.2, App. D): token values painted to pixels, never interpolated."""
 
+from spit.attribution.adapters import ReshapeTransform, explain_func, feature_mask
 from spit.attribution.fitting import fit_prototypes
 from spit.attribution.flow import Flow, Rollout
 from spit.attribution.lime import Lime
@@ -7,9 +8,13 @@ from spit.attribution.methods import METHODS, Method, MethodOptions, RandomContr
 from spit.attribution.occlusion import occlude, rank_pixels
 from spit.attribution.prototypes import PrototypeProjection, Prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
+from spit.attribution.token_occlusion import TokenOcclusion
+from spit.attribution.token_rise import TokenRise
+from spit.attribution.token_shapley import TokenShapley
 
 __all__ = [
     "METHODS", "Flow", "Lime", "Method", "MethodOptions", "PrototypeProjection", "Prototypes", "RandomControl",
-    "Relevance", "Rollout", "Target", "create_method", "explain", "fit_prototypes", "load_prototypes", "occlude",
+    "Relevance", "ReshapeTransform", "Rollout", "Target", "TokenOcclusion", "TokenRise", "TokenShapley",
+    "create_method", "explain", "explain_func", "feature_mask", "fit_prototypes", "load_prototypes", "occlude",
     "rank_pixels",
 ]

@@ -4,23 +4,23 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from spit.attribution.occlusion import occlude, rank_pixels
 from spit.drawing import Tile, draw_overlay
+from spit.drawing.heat import heat_colors
 from spit.drawing.pictures import as_picture
 from spit.predictor import Prediction
 
-ANCHORS = ((0, 0, 4), (40, 11, 84), (101, 21, 110), (159, 42, 99), (212, 72, 66), (245, 125, 21), (250, 193, 39),
-           (252, 255, 164))  # matplotlib's inferno, from dark to bright
 CLIPPED = 0.05  # share of the pixels at either end, so that a few tokens do not hide all others
 SHADE = 0.35  # weight of the grey image below the colours
 SHARES = (0.05, 0.1, 0.2, 0.5)  # of the paper's occlusion figures
 CAPTIONS = {"flow": ("Attention flow", "same for any class"), "rollout": ("Attention rollout", "same for any class"),
             "prototype": ("Prototypes", "of the class"), "lime": ("LIME (SLIC)", "of the class"),
-            "relevance": ("Relevance", "of the class"), "random": ("Random", "a control")}
+            "relevance": ("Relevance", "of the class"), "random": ("Random", "a control"),
+            "token_rise": ("Token RISE", "of the class"), "token_shapley": ("Token Shapley", "of the class"),
+            "token_occlusion": ("Token occlusion", "of the class")}
 PAPER_PROTOTYPE = ("Prototype PCA", "hardly depends on the class")  # PrototypeProjection(form="paper")
 
 
@@ -33,10 +33,16 @@ def draw_map(image: Tensor, values: Tensor) -> Image.Image:
     if values.shape != image.shape[1:]:
         raise ValueError(f"expected a map of this image's {tuple(image.shape[1:])} pixels, got {tuple(values.shape)}")
     numbers = values.detach().double().cpu().numpy()
-    low, high = np.quantile(numbers, (CLIPPED, 1 - CLIPPED))
+    low, high = map_range(values)
     level = np.clip((numbers - low) / max(high - low, np.finfo(np.float64).tiny), 0, 1)
     grey = np.asarray(as_picture(image).convert("L"), np.float64)[:, :, None]
-    return Image.fromarray(np.rint((1 - SHADE) * _colors(level) + SHADE * grey).astype(np.uint8))
+    return Image.fromarray(np.rint((1 - SHADE) * heat_colors(level) + SHADE * grey).astype(np.uint8))
+
+
+def map_range(values: Tensor) -> tuple[float, float]:
+    """The values of the darkest and of the brightest colour: all but 5 % of the pixels lie between, at either end."""
+    low, high = np.quantile(values.detach().double().cpu().numpy(), (CLIPPED, 1 - CLIPPED))
+    return float(low), float(high)
 
 
 def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, detail: str,
@@ -52,7 +58,10 @@ def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, 
     [image], partition = prediction.images, prediction.partition
     tokens = f"{int(partition.counts[0]):,} {prediction.predictor.model.config.tokenizer} tokens"
     row = [Tile(as_picture(image), caption, detail), Tile(draw_overlay(image, partition), "Tokens", tokens)]
-    return row + [Tile(draw_map(image, values), *captions.get(name, (name, ""))) for name, values in maps.items()]
+    for name, values in maps.items():
+        low, high = map_range(values)
+        row.append(Tile(draw_map(image, values), *captions.get(name, (name, "")), (f"{low:.2g}", f"{high:.2g}")))
+    return row
 
 
 def occlusion_rows(prediction: Prediction, values: Tensor, label: int, before: str) -> list[list[Tile]]:
@@ -71,9 +80,3 @@ def occlusion_rows(prediction: Prediction, values: Tensor, label: int, before: s
         rows.append([Tile(as_picture(picture), name.format(share), f"{before}, now {chance:.1%}")
                      for picture, share, chance in zip(pictures, SHARES, chances, strict=True)])
     return rows
-
-
-def _colors(level: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Levels in [0, 1] as colours between the anchors, ``(H, W, 3)`` in 0…255."""
-    places = np.linspace(0, 1, len(ANCHORS))
-    return np.stack([np.interp(level, places, channel) for channel in np.array(ANCHORS, np.float64).T], axis=2)

@@ -13,6 +13,7 @@ from spit.options import Options, documented, option, same
 
 Merge = Literal["max", "mean"]
 Side = Literal["left", "right"]
+SIXTH = 6  # of the layers is left out
 FEW = 4  # layers between two divisions
 HELD = 2**27  # numbers that layers merged together may take, 512 MB of float32
 
@@ -26,6 +27,9 @@ class Flow(Options):
     Abnar & Zuidema (2020), ``Ã_ℓ … Ã_1``, from the class token that h reads back to γ's tokens; it is less faithful,
     see docs/attribution.md. (The paper's flow is their *rollout* with another λ; their flow is a maximum-flow problem.)
     As in the paper, rows are not normalised after the maximum. The map is the same for any class.
+
+    Unlike the paper's, the product leaves out the last sixth of the layers, where the class token reads a few bare
+    patches of wall or sky most of all; ``skip=0`` takes all layers.
 
     Example:
         >>> import spit, torch
@@ -41,15 +45,19 @@ class Flow(Options):
     strength: float = option(0.9, "λ, the share of attention against the residual path", least=0, most=1)
     merge: Merge = option("max", "How to merge the heads of a layer")
     side: Side = option("right", "Side of the product where the next layer's factor goes")
+    skip: int | None = option(None, "Flow: last layers to leave out (default: a sixth of all; the paper's flow has 0)",
+                              least=0, flag="flow-skip")
 
     config = Options.to_dict
 
     @torch.no_grad()
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         trace = seen.trace()
-        step = layers_at_once(trace.heads[0], trace.spans)
-        maps = [merged for start in range(0, len(trace.heads), step)
-                for merged in merge_heads(trace.heads[start : start + step], trace.spans, self.merge)]
+        depth = len(trace.heads)
+        layers = trace.heads[: max(1, depth - (depth // SIXTH if self.skip is None else self.skip))]
+        step = layers_at_once(layers[0], trace.spans)
+        maps = [merged for start in range(0, len(layers), step)
+                for merged in merge_heads(layers[start : start + step], trace.spans, self.merge)]
         return seen.paint_rows(class_row(maps, 1 - self.strength, self.strength, self.side))
 
 
@@ -63,7 +71,7 @@ class Rollout(Flow):
     Example:
         >>> from spit.attribution import Rollout
         >>> Rollout()
-        Rollout(strength=0.5, merge='mean', side='left')
+        Rollout(strength=0.5, merge='mean', side='left', skip=0)
     """
 
     name: ClassVar[str] = "rollout"
@@ -71,6 +79,7 @@ class Rollout(Flow):
     strength: float = same(Flow, "strength", 0.5)
     merge: Merge = same(Flow, "merge", "mean")
     side: Side = same(Flow, "side", "left")
+    skip: int | None = same(Flow, "skip", 0)
 
 
 def layers_at_once(heads: Heads, spans: Spans) -> int:

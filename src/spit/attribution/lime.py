@@ -48,7 +48,7 @@ class Lime(Options):
     name: ClassVar[str] = "lime"
     of_class: ClassVar[bool] = True
 
-    samples: int = option(256, "LIME: masks an image, each a forward pass of one image", least=1)
+    samples: int = option(256, "Masks an image, each a forward pass of one image", least=1)
     regions: int = option(64, "Number of regions that SLIC aims at", least=1)
     share: tuple[float, float] = option((0.1, 0.3), "Bounds of the probability p", least=0, most=1)
     p: Omission = option("omit", "LIME: whether p, 0.1 to 0.3, is the probability that a region is omitted or kept",

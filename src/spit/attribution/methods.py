@@ -13,7 +13,11 @@ from spit.attribution.flow import Flow, Rollout
 from spit.attribution.lime import Lime, Omission, Removal, check_lime, image_generator
 from spit.attribution.prototypes import HOW, Form, PrototypeProjection, find_prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
-from spit.errors import MissingExtra, WeightsError
+from spit.attribution.removal import TokenRemoval
+from spit.attribution.token_occlusion import TokenOcclusion
+from spit.attribution.token_rise import TokenRise
+from spit.attribution.token_shapley import TokenShapley
+from spit.errors import WeightsError
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
 from spit.options import Options, check_choice, documented, option, same
@@ -68,24 +72,30 @@ class RandomControl(Options):
 
 
 METHODS: dict[str, type[Any]] = {
-    method.name: method for method in (Flow, Rollout, PrototypeProjection, Lime, RandomControl, Relevance)
+    method.name: method for method in (Relevance, TokenRise, TokenShapley, TokenOcclusion, Lime, PrototypeProjection,
+                                       Flow, Rollout, RandomControl)
 }
+DEFAULTS = ("relevance", "prototype", "flow")  # what spit explain shows; each takes a few passes at most
 
 
-def explain(model: SpitModel | Predictor, images: Sources, method: str | Method = "flow",
+def explain(model: SpitModel | Predictor, images: Sources, method: str | Method = "relevance",
             target: Target = None) -> Maps:
     """Which pixels a prediction rests on (§3.2, App. D).
 
-    ============  =========================================================================  ===========
-    method        a pixel's value                                                            of a class?
-    ============  =========================================================================  ===========
-    "flow"        its token's share of the class token's attention through all layers        no
-    "rollout"     the same, by the mean over heads and half the residual                     no
-    "prototype"   what its token adds to the class token towards the class's prototypes      yes
-    "lime"        the coefficient of its SLIC region in a linear model of the probability    yes
-    "relevance"   its token's share by attention times gradient                              yes
-    "random"      a random value for its token, a control                                    no
-    ============  =========================================================================  ===========
+    =================  ====================================================================  ===========
+    method             a pixel's value                                                       of a class?
+    =================  ====================================================================  ===========
+    "relevance"        its token's share by attention times gradient                         yes
+    "token_rise"       how much likelier the class is where its token is present             yes
+    "token_shapley"    what its token adds when it joins others in a random order            yes
+    "token_occlusion"  what is lost without its token and the neighbours                     yes
+    "lime"             the coefficient of its SLIC region in a linear model                  yes
+    "prototype"        what its token adds to the class token towards the class's            yes
+                       prototypes
+    "flow"             its token's share of the class token's attention through the layers   no
+    "rollout"          the same, by the mean over heads and half the residual                no
+    "random"           a random value for its token, a control                               no
+    =================  ====================================================================  ===========
 
     Values are comparable within a map; their scale has no meaning. Every pixel has the value of its token, or region,
     without interpolation. A map depends on its own image alone. For several maps of one image, call
@@ -190,7 +200,7 @@ def create_method(name: str, **options: Any) -> Method:
     Example:
         >>> from spit.attribution import create_method
         >>> create_method("flow", strength=0.5)
-        Flow(strength=0.5, merge='max', side='right')
+        Flow(strength=0.5, merge='max', side='right', skip=None)
     """
     check_choice("method", name, METHODS)
     method: Method = METHODS[name](**options)
@@ -204,9 +214,10 @@ class MethodOptions(Options):
 
     method: tuple[str, ...] = option(
         (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
-    samples: int = same(Lime, "samples", 256)
+    samples: int = option(256, "Passes an image of lime and of the methods that leave tokens out, at most", least=1)
     lime_p: Omission = same(Lime, "p", "omit")
     lime_remove: Removal = same(Lime, "remove", "pixels")
+    flow_skip: int | None = same(Flow, "skip", None)
     prototypes: tuple[Path, ...] = option(
         (), "File that spit prototypes wrote; each model takes those of its own weights (default: those that come with "
             "spit)", metavar="FILE")
@@ -225,16 +236,16 @@ class MethodOptions(Options):
     def methods_for(self, model: SpitModel | Predictor, left_out: dict[str, str] | None = None) -> list[Method]:
         """The methods for a model, with its own prototypes.
 
-        By default those of Fig. 1 that are available: flow; prototype, if the model has prototypes; and lime, if
-        captum is installed. ``left_out`` then gets the names of the others, each with the reason.
+        By default relevance, prototype if the model has prototypes, and flow. ``left_out`` then gets the names of the
+        others, each with the reason.
         """
         if self.names:
             return [self._make(name, model) for name in self.names]
         found = []
-        for name in ("flow", "prototype", "lime"):
+        for name in DEFAULTS:
             try:
                 found.append(self._make(name, model))
-            except (MissingExtra, WeightsError) as error:
+            except WeightsError as error:
                 if left_out is not None:
                     left_out[name] = str(error)
         return found
@@ -252,4 +263,8 @@ class MethodOptions(Options):
         if name == "lime":
             check_lime()
             return Lime(self.samples, p=self.lime_p, remove=self.lime_remove)
+        if name == "flow":
+            return Flow(skip=self.flow_skip)
+        if issubclass(METHODS[name], TokenRemoval):
+            return create_method(name, samples=self.samples)
         return create_method(name)

@@ -51,6 +51,11 @@ def occlude(images: Tensor, ranks: Tensor, share: float, keep: bool = False) -> 
     if ranks.shape != (len(images), *images.shape[2:]):
         raise ValueError(f"expected ranks of shape {(len(images), *images.shape[2:])}, one for each pixel, "
                          f"got {tuple(ranks.shape)}")
-    pixels = to_float(images)
     first = ranks < round(share * ranks[0].numel())
-    return torch.where((~first if keep else first)[:, None], pixels.mean((2, 3), keepdim=True), pixels)
+    return paint_over(images, ~first if keep else first)
+
+
+def paint_over(images: Tensor, removed: Tensor) -> Tensor:
+    """The images with the mean colour of each in its removed pixels, ``(B, H, W)`` bool; float32 in [0, 1]."""
+    pixels = to_float(images)
+    return torch.where(removed[:, None], pixels.mean((2, 3), keepdim=True), pixels)

@@ -34,14 +34,18 @@ class Relevance(Options):
     config = Options.to_dict
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        trace = seen.trace(gradients=True)
-        with torch.inference_mode(False), torch.enable_grad():
-            score = trace.logits.gather(1, classes[:, None].clone()).sum()  # each image has its own logit
-            gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads], retain_graph=True)
-        with torch.no_grad():
-            maps = [_relevant(heads, gradient, trace.spans)
-                    for heads, gradient in zip(trace.heads, gradients, strict=True)]
-            return seen.paint_rows(class_row(maps, 1, 1))
+        return seen.paint_rows(class_relevance(seen, classes))
+
+
+def class_relevance(seen: ForwardPass, classes: Tensor) -> Tensor:
+    """The relevance of each token, the class token first, ``(B, L)``, 0 beyond an image's own tokens."""
+    trace = seen.trace(gradients=True)
+    with torch.inference_mode(False), torch.enable_grad():
+        score = trace.logits.gather(1, classes[:, None].clone()).sum()  # each image has its own logit
+        gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads], retain_graph=True)
+    with torch.no_grad():
+        return class_row([_relevant(heads, gradient, trace.spans)
+                          for heads, gradient in zip(trace.heads, gradients, strict=True)], 1, 1)
 
 
 def _relevant(heads: Heads, gradient: Tensor, spans: Spans) -> Tensor:

@@ -21,6 +21,7 @@ from spit.cli.retrofit import retrofit
 from spit.cli.segment import segment
 from spit.cli.tokenize import tokenize
 from spit.cli.train import train
+from spit.cli.train_head import train_head
 from spit.errors import SpitError, Stopped
 
 app = typer.Typer(
@@ -30,7 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, retrofit, convert):
+for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, train_head, retrofit,
+             convert):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

@@ -137,7 +137,7 @@ def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, resizing: R
 @command
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, protocols: Protocols, baseline: Baseline,
              folders: MaskFolders, batching: Batching, evaluating: Evaluating, running: Running) -> int:
-    """Max F, IoU and accuracy of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
+    """IoU, accuracy and max F of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 
     --data is ECSSD (images/ and ground_truth_mask/), DUTS, DUT-OMRON, Oxford Pets, or images/ and masks/ of the same
     names. --as-paper cuts as App. E does: final tokens, τ = 1/3, and the foreground is the side whose class token is
@@ -162,15 +162,17 @@ def faithfulness(data: Data, models: Models, methods: Methods, protocols: Protoc
     """Comprehensiveness and sufficiency of attributions, with 95 % intervals and paired one-sided t-tests (Table 2).
 
     The drop in the probability of the predicted class when the most important 1, 5, 20 and 50 % of the pixels become
-    the image's mean colour (Comp, higher is better), or all others do (Suff, lower is better). --data has images at any
-    depth. With lime, images with fewer than 5 SLIC regions are dropped. --as-paper sets --lime-p keep, --lime-remove
-    tokens and --prototype-form paper, and measures lime, flow, prototype and random if no --method is given. --output
-    also gets curves.png: deletion and insertion curves.
+    the image's mean colour (Comp, higher is better), or all others do (Suff, lower is better). Beside them insertion
+    and deletion AUC and the time of an explanation; --measure adds ROAD, SaCo, the randomised model and the pointing
+    game. --data has images at any depth; for the pointing game also masks, as for `spit evaluate saliency`. With lime,
+    images with fewer than 5 SLIC regions are dropped. --as-paper sets --lime-p keep, --lime-remove tokens, --flow-skip
+    0 and --prototype-form paper, and measures Comp and Suff of lime, flow, prototype and random if no --method is
+    given. --output also gets curves.png: deletion and insertion curves.
     """
     methods = methods.as_paper() if protocols.as_paper else methods
-    samples = spread(find_images(data), evaluating.limit)
+    found = find_samples(data, MaskFolders()) if "pointing" in methods.measures else find_images(data)
     cases = methods.cases(models.load_classifiers(running.device))
-    return measure(FaithfulnessProtocol(data, samples, cases), evaluating, running, computing)
+    return measure(FaithfulnessProtocol(data, spread(found, evaluating.limit), cases), evaluating, running, computing)
 
 
 for verb in (superpixels, classification, swap, threshold, counts, saliency, faithfulness):

@@ -10,6 +10,7 @@ from torch import Tensor
 from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection
 from spit.attribution.drawing import CAPTIONS, PAPER_PROTOTYPE, occlusion_rows, panel_row
 from spit.attribution.methods import class_index
+from spit.attribution.removal import TokenRemoval
 from spit.cli.classify import Naming, show_top, top_json
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs
@@ -53,8 +54,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     For cat.jpg: cat.explain.png (image, tokens and a map for each method, a row for each model), cat.occlusion.png
     (without the most important pixels, and with nothing but them, by the first method), cat.METHOD.npy (each map,
     float32) and cat.explain.json (classes, scores). The model sees the central square, as in classification. Without
-    --method: flow, prototype (if the model has prototypes) and lime (if captum is installed; 256 passes, by far the
-    slowest). An image that cannot be read is reported, the others go on, and the exit code is 2.
+    --method: relevance, prototype (if the model has prototypes) and flow. token_rise, token_shapley, token_occlusion
+    and lime ask the model --samples times, which takes seconds. An image that cannot be read is reported, the others go
+    on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
@@ -125,9 +127,9 @@ def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool
 
 def _map(prediction: Prediction, method: Method, target: int, say: Say) -> Tensor:
     say(method.name)
-    if isinstance(method, Lime):
-        samples = method.samples
-        method = replace(method, progress=lambda masks: say(f"lime, {masks} of {samples} masks"))
+    if isinstance(method, Lime | TokenRemoval):
+        name, samples = method.name, method.samples
+        method = replace(method, progress=lambda passes: say(f"{name}, {passes} of {samples} passes"))
     return prediction.explain(method, target)[0]
 
 

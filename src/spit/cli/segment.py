@@ -1,6 +1,7 @@
 """``spit segment``: the salient object of images, cut out."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,17 @@ from PIL import Image
 from torch import Tensor
 
 from spit import __version__
-from spit.cli.console import Say, show
+from spit.cli.console import Say, show, shown, tell
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.outputs import read_about
-from spit.drawing import encode_png
+from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
 from spit.evaluation.runner import case_of
 from spit.options import Options, option
 from spit.segmentation import Cut, Segmentation, segment_prediction
+from spit.segmentation.head import head_for
 from spit.tokens import plural
 
 # The name of each kind in a file: NAME.overlay.png is spit tokenize's, in the same folder by default.
@@ -39,29 +41,49 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
-    (the rest dimmed), cat.saliency.png (the soft map in grey) and cat.segment.json. Folders keep their structure. An
-    image that an earlier run with the same model and settings finished is skipped. An image that cannot be read is
-    reported, the others go on, and the exit code is 2.
+    (outlined, the rest in a haze), cat.saliency.png (the soft map in grey) and cat.segment.json. Of images above
+    512 × 512 pixels the model sees that many, and the mask comes back along superpixels of the original. Folders keep
+    their structure. An image that an earlier run with the same model and settings finished is skipped. An image that
+    cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     predictor = models.load_one(running.device, tokenizer)
     cut.layer_of(predictor.model.config.depth)  # now, rather than for every image
+    head = head_for(predictor, cut.method, cut.token_head)
     settings = {"model": predictor.digest, "config": predictor.model.config.to_dict(), "cut": cut.to_dict(),
+                "token_head": head and head.digest,
                 "size": models.size, "spit": __version__}
     kept: list[str] = []
 
-    def work(item: Input, _: Say) -> dict[str, Any]:
+    reduced: list[str] = []
+
+    def told(line: str) -> None:
+        """The first image that is reduced is named; the others are counted at the end."""
+        if not reduced:
+            tell(line)
+        reduced.append(line)
+
+    def work(item: Input, say: Say) -> dict[str, Any]:
         key, known = _key(item.path, settings), read_about(item.folder / item.name(ABOUT))
         if not repeating.again and key is not None and known.get("key") == key and all(
                 (item.folder / file).is_file() for file in known["files"].values()):
             kept.append(str(item.path))
             return known
+        name = shown(item.path.name)
+        say(f"{name}: reading")
         image = reading.load(item.path)
-        found = segment_prediction(predictor(image, crop=False, size=models.size), cut)
+        say(f"{name}: tokens (the first run compiles)")
+        prediction = predictor(image, crop=False, size=models.size)
+        if models.size is None and prediction.images[0].shape != image.shape:
+            told(f"{name}: {_size(image)} pixels, seen at {_size(prediction.images[0])}; --size SIDE asks for more")
+        say(f"{name}: mask")
+        found = segment_prediction(prediction, cut)
+        say(f"{name}: pictures")
         return item.write(ABOUT, {
-            "width": image.shape[2], "height": image.shape[1], "key": key, "model": predictor.name,
+            "width": image.shape[2], "height": image.shape[1], "seen": list(prediction.images[0].shape[:0:-1]),
+            "key": key, "model": predictor.name,
             "tokens": int(found.partition.counts[0]), "foreground": round(float(found.mask[0].float().mean()), 6),
-            "tau": float(found.tau[0]), "settings": settings}, _draw(image, found))
+            "tau": None if found.tau[0].isnan() else float(found.tau[0]), "settings": settings}, _draw(image, found))
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         show_files(documents, output.output, ("tokens", "foreground"), lambda document: (
@@ -69,6 +91,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         empty = sum(document["foreground"] == 0 for document in documents)
         if empty:
             show(f"{plural(empty, 'image')} without a foreground: nothing to cut")
+        if len(reduced) > 1:
+            show(f"{len(reduced)} images of more than 512 × 512 pixels were seen at that many")
         if kept:
             show(f"{len(kept)} of {len(documents)} were done earlier with these settings; --again repeats them")
 
@@ -83,12 +107,17 @@ def _draw(image: Tensor, found: Segmentation) -> dict[str, tuple[str, bytes]]:
     """The four pictures of one image by their kind, each with the end of its name."""
     pixels = np.asarray(as_picture(image))
     mask = found.mask[0].cpu().numpy()
-    white, inside = mask.astype(np.uint8) * 255, mask[:, :, None]
-    cutout = np.dstack([np.where(inside, pixels, 0), white])  # nothing hides beneath alpha 0
-    dimmed = np.where(inside, pixels, pixels // 4)
+    white = mask.astype(np.uint8) * 255
+    cutout = np.dstack([np.where(mask[:, :, None], pixels, np.uint8(0)), white])  # nothing hides beneath alpha 0
     soft = np.rint(found.saliency[0].cpu().numpy() * 255).astype(np.uint8)
-    return {kind: (suffix, encode_png(Image.fromarray(drawn)))
-            for (kind, suffix), drawn in zip(KINDS.items(), (white, cutout, dimmed, soft), strict=True)}
+    drawn = (Image.fromarray(white), Image.fromarray(cutout), draw_mask(image, mask), Image.fromarray(soft))
+    with ThreadPoolExecutor(len(drawn)) as pool:  # large ones take seconds to compress
+        return {kind: (suffix, data) for (kind, suffix), data in zip(
+            KINDS.items(), pool.map(encode_png, drawn), strict=True)}
+
+
+def _size(image: Tensor) -> str:
+    return f"{image.shape[2]:,} × {image.shape[1]:,}"
 
 
 def _key(path: Path, settings: dict[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from spit.cli.console import Say
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Output, Reading, Running, TokenizerChoice
-from spit.drawing import Tile, draw_mean_colors, draw_overlay, draw_panel, encode_labels, encode_png
+from spit.drawing import Tile, draw_labels, draw_mean_colors, draw_overlay, draw_panel, encode_labels, encode_png
 from spit.drawing.labels import LabelFormat
 from spit.options import Options, option
 from spit.partition import Hierarchy
@@ -31,8 +31,9 @@ def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, read
     """Cut images into tokens, and write pictures and label maps.
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
-    pixel) and cat.json (sizes, options, counts). Folders keep their structure. Files of an earlier run are replaced;
-    your images never are. An image that cannot be read is reported, the others go on, and the exit code is 2.
+    pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep
+    their structure. Files of an earlier run are replaced; your images never are. An image that cannot be read is
+    reported, the others go on, and the exit code is 2.
     """
     chosen, place = tokenizer.build(), running.place
     if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):
@@ -45,7 +46,8 @@ def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, read
         labels, encoding = encode_labels(partition.blocks[0][0], files.labels)
         contents = {"overlay": ("overlay.png", encode_png(draw_overlay(image, partition))),
                     "mean": ("mean.png", encode_png(draw_mean_colors(image, partition))),
-                    "labels": (f"labels.{files.labels}", labels)}
+                    "labels": (f"labels.{files.labels}", labels),
+                    "colors": ("colors.png", encode_png(draw_labels(partition)))}
         if files.levels_strip and hierarchy is not None:
             contents["levels"] = ("levels.png", _draw_levels(image, hierarchy, chosen.config()["levels"]))
         sizes = partition.sizes()

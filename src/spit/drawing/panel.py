@@ -1,25 +1,32 @@
 """A grid of captioned pictures on white."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import ceil
 
 from PIL import Image, ImageDraw, ImageFont
 
+from spit.drawing.heat import draw_scale
+
 SMALLEST, LARGEST = 360, 560  # the longer side of a tile in pixels
 MARGIN = 36
+BAR, GAP = 16, 8  # width of a heat map's scale, and the space around it
 INK, GREY = "#16181d", "#6a7079"
 TITLE, NOTE, CAPTION, DETAIL = 40, 22, 24, 19  # sizes of type
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A picture with a caption, and a line of detail below it in grey."""
+    """A picture with a caption, and a line of detail below it in grey.
+
+    A heat map has the numbers of its lowest and its highest colour as ``scale``, drawn beside it.
+    """
 
     picture: Image.Image
     caption: str
     detail: str = ""
+    scale: tuple[str, str] | None = None
 
 
 def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") -> Image.Image:
@@ -30,7 +37,7 @@ def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") 
     """
     if not rows or not all(rows):
         raise ValueError("expected at least one row, and one tile in each, got none")
-    grid = [[Tile(fit(tile.picture), tile.caption, tile.detail) for tile in row] for row in rows]
+    grid = [[replace(tile, picture=fit(tile.picture)) for tile in row] for row in rows]
     widths = [max(_tile_width(tile) for tile in column if tile is not None) for column in zip_longest(*grid)]
     heights = [max(tile.picture.height for tile in row) for row in grid]
     head = [line for line in ((title, TITLE, INK), (note, NOTE, GREY)) if line[0]]
@@ -49,6 +56,8 @@ def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") 
         left = MARGIN
         for tile, column in zip(row, widths, strict=False):
             canvas.paste(tile.picture, (left, top + row_height - tile.picture.height))
+            if tile.scale is not None:
+                _draw_scale(canvas, tile, left + tile.picture.width + GAP, top + row_height - tile.picture.height)
             draw.text((left, top + row_height + 8), tile.caption, INK, _font(CAPTION))
             draw.text((left, top + row_height + CAPTION + 16), tile.detail, GREY, _font(DETAIL))
             left += column + MARGIN
@@ -75,8 +84,22 @@ def _scaled(picture: Image.Image, scale: float, method: Image.Resampling = Image
     return picture.resize((width, height), method)
 
 
+def _draw_scale(canvas: Image.Image, tile: Tile, left: int, top: int) -> None:
+    """The bar of a heat map's colours, with the numbers at its ends."""
+    height = tile.picture.height
+    canvas.paste(draw_scale(BAR, height), (left, top))
+    draw = ImageDraw.Draw(canvas)
+    for text, place, anchor in zip(tile.scale or (), (height, 0), ("ls", "lt"), strict=True):
+        draw.text((left + BAR + GAP, top + place), text, GREY, _font(DETAIL), anchor=anchor)
+
+
+def _scale_width(tile: Tile) -> int:
+    return 0 if tile.scale is None else BAR + 2 * GAP + max(_text_width(text, DETAIL) for text in tile.scale)
+
+
 def _tile_width(tile: Tile) -> int:
-    return max(tile.picture.width, _text_width(tile.caption, CAPTION), _text_width(tile.detail, DETAIL))
+    return max(tile.picture.width + _scale_width(tile), _text_width(tile.caption, CAPTION),
+               _text_width(tile.detail, DETAIL))
 
 
 def _text_width(text: str, size: int) -> int:

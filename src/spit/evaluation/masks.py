@@ -33,6 +33,7 @@ from spit.evaluation.samples import Sample
 from spit.options import Options, option
 from spit.predictor import at_size
 from spit.segmentation import Segmentation
+from spit.segmentation.graph import connected
 from spit.tokens import plural
 
 LAYOUTS = (  # images, masks
@@ -49,6 +50,7 @@ ASPECT = 0.02
 THRESHOLDS = 255
 BETA2 = 0.3  # TokenCut's and the field's
 PAPER_BETA2 = 1 / 9  # β = 1/3, as the paper writes it
+OWN_BETA2 = BETA2**2  # in the code of SelfMask and FOUND, which squares 0.3 again
 TRUE_POSITIVE = (255, 255, 191)  # yellow; the colours of the paper's figure of salient segmentation
 FALSE_POSITIVE = (252, 141, 89)  # orange
 FALSE_NEGATIVE = (145, 191, 219)  # blue
@@ -165,12 +167,36 @@ def score(saliency: NDArray[np.float32], mask: Mask, truth: Truth) -> Scores:
     """
     soft, chosen, wanted = saliency[truth.counted], mask[truth.counted], truth.foreground[truth.counted]
     either = int((chosen | wanted).sum())
-    place = np.searchsorted(np.linspace(0, 1, THRESHOLDS), soft, side="right") - 1
+    place = _places(soft)
     positives, hits = (np.bincount(places, minlength=THRESHOLDS)[::-1].cumsum()[::-1]
                        for places in (place, place[wanted]))
     return Scores(iou=int((chosen & wanted).sum()) / either if either else 1.0,
                   accuracy=float((chosen == wanted).mean()) if len(chosen) else 1.0,
                   positives=positives, hits=hits, foreground=int(wanted.sum()))
+
+
+def _places(soft: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The last threshold that each value reaches: ``searchsorted(thresholds, soft, side="right") - 1``, but faster."""
+    thresholds = np.linspace(0, 1, THRESHOLDS)
+    place = np.clip((soft * np.float64(THRESHOLDS - 1)).astype(np.int64), 0, THRESHOLDS - 1)
+    place -= thresholds[place] > soft
+    place += np.append(thresholds, np.inf)[place + 1] <= soft
+    return place
+
+
+def count_parts(mask: Mask) -> tuple[int, int]:
+    """The 4-connected pieces of a mask, and its holes: pieces of the background that do not touch the border."""
+    first = np.ones_like(mask)
+    first[:, 1:] = mask[:, 1:] != mask[:, :-1]
+    runs = first.ravel().cumsum().reshape(mask.shape) - 1  # of equal pixels in a row
+    joins = (mask[1:] == mask[:-1]) & (first[1:] | first[:-1])
+    joins[:, 0] = mask[1:, 0] == mask[:-1, 0]
+    pieces = connected(np.stack([runs[:-1][joins], runs[1:][joins]], axis=1), int(runs[-1, -1]) + 1)
+    inside = mask[first]
+    border = np.concatenate([runs[0], runs[-1], runs[:, 0], runs[:, -1]])
+    roots = pieces == np.arange(len(pieces))
+    outer = np.unique(pieces[border[~inside[border]]])
+    return int((roots & inside).sum()), int((roots & ~inside).sum()) - len(outer)
 
 
 def f_measure(positives: Counts, hits: Counts, foreground: int, beta2: float = BETA2) -> NDArray[np.float64]:

@@ -1,9 +1,13 @@
-"""Masks and correspondences from tokens, without a decoder or post-processing (§3.2, App. E and F)."""
+"""Masks and correspondences from tokens, without a decoder or pixel post-processing (§3.2, App. E and F)."""
 
+from spit.segmentation.cleaning import clean, decide
 from spit.segmentation.correspondence import Correspondence, correspond
+from spit.segmentation.graph import RegionGraph
+from spit.segmentation.head import TokenHead, load_head
 from spit.segmentation.normalized_cut import normalized_cut
 from spit.segmentation.saliency import Cut, Segmentation, segment, segment_prediction
 
 __all__ = [
-    "Correspondence", "Cut", "Segmentation", "correspond", "normalized_cut", "segment", "segment_prediction",
+    "Correspondence", "Cut", "RegionGraph", "Segmentation", "TokenHead", "clean", "correspond", "decide", "load_head",
+    "normalized_cut", "segment", "segment_prediction",
 ]

@@ -7,15 +7,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.forward_pass import ForwardPass
+from spit.forward_pass import ForwardPass, each_alone
 from spit.images import to_float
 from spit.model import SpitModel
 from spit.options import Options, documented, option
-from spit.partition import Partition
-from spit.predictor import Maps, Prediction, Predictor, Sources, stack
+from spit.partition import Hierarchy, Partition
+from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
+from spit.segmentation.cleaning import clean, finer_levels
+from spit.segmentation.full_size import along_superpixels
+from spit.segmentation.head import head_for, head_scores
 from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.tokenizers import SuperpixelTokenizer
 from spit.tokens import plural
+
+SHARPNESS = 2.0  # log-odds of a token one standard deviation from the mean
 
 
 @documented
@@ -29,6 +34,13 @@ class Cut(Options):
         -1
     """
 
+    method: str | None = option(
+        None, "What finds the foreground: head, a linear layer on tokens of several layers, trained without masks; "
+              "cut, TokenCut; or both, their mean (default: both, or cut if the model has no head)",
+        choices=("head", "cut", "both"))
+    token_head: str | None = option(
+        None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
+        metavar="FILE")
     tau: float | None = option(
         None, "Cosine τ above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's code (default: the image's "
               "own)", least=-1, most=1)
@@ -43,6 +55,9 @@ class Cut(Options):
     scales: int = option(
         1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 is a little more accurate "
            "and takes five times as long", least=1)
+    clean: bool = option(
+        True, "Remove crumbs and holes by an energy on the graph of regions, solved exactly, and decide finer regions "
+              "along the boundary; a mask of a reduced image then follows superpixels of the original")
 
     def layer_of(self, depth: int) -> int:
         """The layer counted from 0; ValueError if there is no such layer."""
@@ -58,7 +73,7 @@ class Segmentation:
     Attributes:
         saliency: soft maps, above 0.5 on the foreground.
         mask: the foreground.
-        values: the standardised Fiedler vector of the model's own scale, the foreground positive, one entry a token.
+        values: log-odds of each token, positive on the foreground: of the cut, twice its standardised Fiedler vector.
         partition: of the images as the model saw them; row v of ``values`` belongs to region v.
         tau: the cosine τ above which tokens were joined, for each image.
 
@@ -90,19 +105,26 @@ class Segmentation:
 
 
 def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None = None, **options: Any) -> Segmentation:
-    """Find the salient object of each image: TokenCut on the model's own tokens.
+    """Find the salient object of each image: TokenCut on the model's own tokens, and a linear head on them.
 
     Tokens, except the class token, form a graph, joined where their cosine is above τ. Its normalised cut gives the
     Fiedler vector x; ``z = (x − mean) / std`` over the tokens, turned so that the foreground is positive, is painted on
-    the regions without interpolation. The soft map is ``1 / (1 + e^(−z))`` and the mask is where that exceeds 0.5. An
-    image with nothing to cut, such as one superpixel, is 0.5 everywhere and has no foreground.
+    the regions without interpolation. The soft map is ``1 / (1 + e^(−2z))`` and the mask is where that exceeds 0.5. An
+    image with nothing to cut, such as one superpixel, is 0.5 everywhere and has no foreground. With ``clean``, crumbs
+    and holes go, and regions along the boundary are decided anew at finer levels (:mod:`spit.segmentation.cleaning`).
+
+    A model with a token head (:class:`~spit.segmentation.TokenHead`; ``spit_tiny_16`` comes with one) scores each token
+    by the mean of the cut's log-odds, 2z, and the head's, smoothed over the graph of regions; ``method`` chooses.
+
+    Of images above 512 × 512 pixels the model sees that many; the mask comes back along superpixels of the original.
 
     ``model.with_tokenizer("superpixel", levels=3)`` cuts finer tokens.
 
     Args:
         model: in evaluation mode.
         images: what :class:`spit.Predictor` takes, whole, of any size; not modified.
-        size: shorter side that the model sees (default: the image's own); maps come back at the image's own pixels.
+        size: shorter side that the model sees (default: the image's own, up to 512 × 512 pixels in all); maps come back
+            at the image's own pixels.
         options: of :class:`~spit.segmentation.Cut`.
 
     Example:
@@ -118,14 +140,57 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
 @torch.no_grad()
 def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
     """:func:`segment` for images that the model has seen."""
-    found = [cut_tokens(one, cut) for one in prediction.passes]
-    values, tau = (torch.cat(parts) for parts in zip(*found, strict=True))
-    total = list(prediction.paint(values))
+    scores, tau = scores_of(prediction, cut)
+    total = list(prediction.partition.paint(scores))
     for finer in finer_predictions(prediction, cut.scales - 1):
-        more = finer.paint(torch.cat([cut_tokens(one, cut)[0] for one in finer.passes]))
+        more = finer.partition.paint(scores_of(finer, cut)[0])
         total = [one + another for one, another in zip(total, more, strict=True)]
-    saliency = [(one / cut.scales).sigmoid() for one in total]
-    return Segmentation(stack(saliency), stack([one > 0.5 for one in saliency]), values, prediction.partition, tau)
+    maps = [one / cut.scales for one in total]
+    found = each_alone(lambda index: finish(prediction, index, maps[index], cut.clean), range(len(maps)))
+    saliency, masks = zip(*found, strict=True)
+    return Segmentation(stack(saliency), stack(masks), scores, prediction.partition, tau)
+
+
+def scores_of(prediction: Prediction, cut: Cut) -> tuple[Tensor, Tensor]:
+    """Log-odds of the tokens, ``(ΣN,)`` float32, positive on the foreground, and each image's τ, ``(B,)`` float64."""
+    head = head_for(prediction.predictor, cut.method, cut.token_head)
+    if head is not None and cut.method == "head":
+        return head_scores(prediction, head), torch.full((len(prediction),), torch.nan, dtype=torch.float64)
+    found = each_alone(lambda one: cut_tokens(one, cut), prediction.passes)
+    values, tau = (torch.cat(parts) for parts in zip(*found, strict=True))
+    scores = SHARPNESS * values
+    return scores if head is None else head_scores(prediction, head, scores), tau
+
+
+def finish(prediction: Prediction, index: int, scores: Tensor, cleaned: bool) -> tuple[Tensor, Tensor]:
+    """The soft map and the mask of one image, ``(H, W)``, from log-odds at the pixels that the model saw, ``(h, w)``.
+
+    Args:
+        index: of the image.
+        cleaned: solve the energy of :mod:`spit.segmentation.cleaning`, and bring the mask of a reduced image back along
+            superpixels of the original; otherwise log-odds are taken as they are, at the nearest pixel.
+    """
+    image, original, size = prediction.images[index], prediction.originals[index], prediction.sizes[index]
+    if not cleaned or not bool(scores.any()):  # nothing to decide
+        return at_size(scores.sigmoid(), size), at_size(scores > 0, size)
+    levels = finer_levels(hierarchy_of(prediction.predictor.model.tokenizer, image, prediction.partition[index]))
+    soft, mask = clean(image, levels, region_means(scores, levels[0]))
+    if original.shape[1] * original.shape[2] > mask.numel():
+        return along_superpixels(original, soft, mask)
+    return at_size(soft, size), at_size(mask, size)
+
+
+def hierarchy_of(tokenizer: Any, image: Tensor, partition: Partition) -> Hierarchy:
+    """The levels below the partition of one image: the tokenizer's own, or superpixels cut along its boundaries."""
+    if isinstance(tokenizer, SuperpixelTokenizer):
+        return tokenizer.hierarchy(image)
+    return SuperpixelTokenizer().hierarchy(image).below(partition)
+
+
+def region_means(values: Tensor, labels: Tensor) -> Tensor:
+    """The mean of a map, ``(h, w)``, over each region of a label map, ``(N,)`` float64 on the CPU."""
+    flat = labels.cpu().flatten()
+    return torch.bincount(flat, values.cpu().flatten().double()) / torch.bincount(flat)
 
 
 def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:

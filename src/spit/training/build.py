@@ -33,7 +33,7 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     if optimization.compile:  # CUDA graphs need gradients of their own in every pass
         model.compile(mode="reduce-overhead" if optimization.accumulate == 1 and not team.together else None)
     name = recipe.model.pretrained or recipe.model.name
-    task = Classification(model, optimization.smoothing, validation)
+    task = Classification(model, optimization.smoothing, validation, recipe.elastic)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     return name, task, photos, f"{name}, {size:.1f} M parameters, {len(photos.classes)} classes"
 

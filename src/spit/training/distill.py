@@ -26,6 +26,7 @@ from spit.tokenizers import PatchTokenizer
 from spit.tokens import Tokens
 from spit.training.augment import fused
 from spit.training.batches import Batch
+from spit.training.elastic import ElasticConfig
 from spit.training.recipe import ModelRecipe
 from spit.training.task import Group, Task, decay_groups
 from spit.training.validate import Predict, Validate
@@ -125,11 +126,12 @@ class Distillation(Task):
         parent: its teacher, on the device of the images.
         second: another teacher, from uint8 images to logits.
         compiled: fuse the comparison of tokens with torch.compile.
+        elastic: how the student tokenizes beside its own way.
     """
 
     def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig, second: Predict | None = None,
-                 measure: Validate | None = None, compiled: bool = False) -> None:
-        super().__init__(student, measure)
+                 measure: Validate | None = None, compiled: bool = False, elastic: ElasticConfig | None = None) -> None:
+        super().__init__(student, measure, elastic)
         self.patch = patch_side(parent)
         self.parent = parent.eval().requires_grad_(False)
         self.config, self.second, self.compiled = config, second, compiled
@@ -149,7 +151,8 @@ class Distillation(Task):
         with torch.no_grad():
             truth: Output = self.parent(images, record=Recorder({"features": layers}, fused=True))
             others = None if self.second is None else self.second(images)
-        answer: Output = network(images, record=Recorder({"features": layers}, fused=True))
+        with self.elastic.drawn(len(images)):
+            answer: Output = network(images, record=Recorder({"features": layers}, fused=True))
         parts = {"logits": _divergence(answer.logits, truth.logits, config.temperature)}
         if config.class_token > 0:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())

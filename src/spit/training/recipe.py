@@ -13,6 +13,7 @@ from spit.config import ModelConfig
 from spit.options import Options, documented, option
 from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
+from spit.training.elastic import ElasticConfig
 
 
 @documented
@@ -116,6 +117,7 @@ class Recipe(Options):
     model: ModelRecipe = option(ModelRecipe, "The model")
     data: DataRecipe = option(DataRecipe, "The photos")
     augment: AugmentConfig = option(AugmentConfig, "Augmentation")
+    elastic: ElasticConfig = option(ElasticConfig, "Other tokens than the model's own")
     optimization: Optimization = option(Optimization, "Optimizer, schedule and regularization")
     run: RunRecipe = option(RunRecipe, "Output and seed")
 

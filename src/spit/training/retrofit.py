@@ -75,7 +75,7 @@ def retrofit_job(recipe: RetrofitRecipe, team: Team) -> Job:
         raise TrainingError(f"expected validation photos of the parent's {parent.config.num_classes} classes, a "
                             f"sub-folder each, got {len(validation.photos.classes)} classes")
     keep = f", {recipe.distill.keep:.0%} of the initial weights kept" if recipe.distill.keep else ""
-    task = Distillation(student, parent, recipe.distill, second, validation, compiled)
+    task = Distillation(student, parent, recipe.distill, second, validation, compiled, recipe.elastic)
     return (f"retrofit of {Path(recipe.parent.weights).name}", task, photos,
             f"{student.config.tokenizer} tokens for {recipe.parent.weights}{keep}")
 

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from spit.model import SpitModel
 from spit.training.batches import Batch
+from spit.training.elastic import Elastic, ElasticConfig
 from spit.training.validate import Validate
 
 
@@ -32,10 +33,13 @@ class Task(ABC):
     Args:
         module: the model that trains, without teachers. The loop moves it, wraps it and checkpoints its state.
         measure: validates :meth:`product`.
+        elastic: how images are tokenized beside the model's own way.
     """
 
-    def __init__(self, module: SpitModel, measure: Validate | None = None) -> None:
+    def __init__(self, module: SpitModel, measure: Validate | None = None,
+                 elastic: ElasticConfig | None = None) -> None:
         self.module, self.measure = module, measure
+        self.elastic = Elastic(module, elastic or ElasticConfig())
 
     def groups(self) -> list[Group]:
         """Every parameter that changes, once."""
@@ -66,12 +70,14 @@ class Task(ABC):
 class Classification(Task):
     """Cross entropy between logits and the classes of photos: soft targets with CutMix and label smoothing (App. C)."""
 
-    def __init__(self, module: SpitModel, smoothing: float = 0.0, measure: Validate | None = None) -> None:
-        super().__init__(module, measure)
+    def __init__(self, module: SpitModel, smoothing: float = 0.0, measure: Validate | None = None,
+                 elastic: ElasticConfig | None = None) -> None:
+        super().__init__(module, measure, elastic)
         self.smoothing = smoothing
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        logits = network(batch.draw.mix(batch.images)).float()
+        with self.elastic.drawn(len(batch)):
+            logits = network(batch.draw.mix(batch.images)).float()
         targets = batch.draw.targets(batch.labels, self.module.config.num_classes, self.smoothing)
         # Of a mixed image, the right class is the one with more of the pixels.
         right = (logits.argmax(1) == targets.argmax(1)).float().mean()

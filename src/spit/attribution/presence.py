@@ -1,0 +1,69 @@
+"""The slope of a class's log-probability by the presence of each token."""
+
+import torch
+from torch import Tensor
+
+from spit.backbone import Heads, Spans, attention_maps
+from spit.forward_pass import traced
+from spit.model import SpitModel
+from spit.tokens import Tokens
+
+BATCHES = (8, 256)  # subsets in a pass with gradients on a CPU and on a GPU
+BACKWARD = 3  # forward passes that a pass with gradients counts as
+
+
+def presence_slopes(model: SpitModel, features: Tensor, present: Tensor, label: int) -> Tensor:
+    """``∂ log Φ_c / ∂ log g_v`` at ``g = 1`` in each subset, where ``g_v`` multiplies v's attention in every layer.
+
+    With ``g_v = 0`` token v is absent, so the slope is to first order what the class loses without it. Unlike relevance
+    it has a sign: below 0 are tokens that speak against the class. With ``O = A V`` the answer of a head,
+
+        ``Σ_q A_qv (∇A_qv − ⟨A_q, ∇A_q⟩) = ⟨V_v, Σ_q A_qv ∇O_q⟩ − Σ_q A_qv ⟨∇O_q, O_q⟩``,
+
+    summed over layers and heads. So one pass with gradients gives a number for every token, at the cost of about 2.5
+    passes.
+
+    Args:
+        model: in evaluation mode; its backbone reports its attention.
+        features: of the image's tokens, ``(N, ·)``.
+        present: the subsets, bool, on any device.
+        label: the class.
+
+    Shape:
+        present ``(S, N)`` to ``(S, N)`` float32 on the features' device, 0 for absent tokens.
+
+    Raises:
+        ValueError: the backbone does not report its attention.
+    """
+    present = present.to(features.device)
+    model = model.view() if model.compiled else model  # compiled code reports nothing
+    return torch.cat([_slopes(model, features, some, label) for some in present.split(BATCHES[features.is_cuda])])
+
+
+def _slopes(model: SpitModel, features: Tensor, present: Tensor, label: int) -> Tensor:
+    offsets = torch.cat([present.new_zeros(1, dtype=torch.int64), present.sum(1).cumsum(0)])
+    with torch.inference_mode(False), torch.enable_grad():
+        _, trace = traced(model, Tokens(features[present.nonzero()[:, 1]].clone(), offsets))
+        if trace is None:
+            raise ValueError(f"backbone {model.config.backbone!r} does not report its attention to the recorder")
+        score = trace.logits.float().log_softmax(1)[:, label].sum()
+        gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads])
+    with torch.no_grad():
+        rows = torch.stack([_layer(heads, gradient, trace.spans)
+                            for heads, gradient in zip(trace.heads, gradients, strict=True)]).sum(0)
+        tokens = torch.ones(len(rows), dtype=torch.bool, device=features.device)
+        tokens[trace.spans.offsets[:-1].long()] = False  # class tokens
+        found = torch.zeros(present.shape, device=features.device)
+        found[present] = rows[tokens]
+        return found
+
+
+def _layer(heads: Heads, gradient: Tensor, spans: Spans) -> Tensor:
+    """The slope of each row by its presence in one layer, ``(ΣN,)`` float32."""
+    value, answer, slope = heads.value.float(), heads.answer.float(), gradient.float()
+    told = torch.cat([slope, (slope * answer).sum(2, keepdim=True)], dim=2)  # (ΣN, heads, d + 1)
+    maps = attention_maps(heads.query, heads.key, spans)
+    heard = torch.cat([(attention.transpose(1, 2) @ own.transpose(0, 1)).transpose(0, 1)
+                       for attention, own in zip(maps, told.split(list(spans.counts)), strict=True)])
+    found: Tensor = ((heard[..., :-1] * value).sum(2) - heard[..., -1]).sum(1)
+    return found

@@ -1,0 +1,122 @@
+"""The graph of an image's regions: what touches what, over how many pixels, and how the colours differ."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spit.images import quantize
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# From linear sRGB to X, Y and Z relative to the white point D65 (IEC 61966-2-1, CIE 15).
+_XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
+                 [0.0193339, 0.1191920, 0.9503041]]) / np.array([[0.95047], [1.0], [1.08883]])
+
+
+@dataclass(frozen=True)
+class RegionGraph:
+    """The regions of one image as nodes, with an edge between two that share a boundary.
+
+    Attributes:
+        sizes: pixels of each region.
+        sums: over the pixels of each region: its channels in 8 bits, then row and column.
+        pairs: the two regions of each edge, the smaller number first.
+        lengths: pairs of neighbouring pixels across each edge.
+        rim: pixels of each region on the image's border.
+
+    Shape:
+        sizes ``(V,)``, sums ``(V, C + 2)``, lengths ``(E,)`` and rim ``(V,)`` float64, pairs ``(E, 2)`` int64.
+
+    Example:
+        >>> import torch
+        >>> from spit.segmentation import RegionGraph
+        >>> graph = RegionGraph.of(torch.zeros(3, 2, 3), torch.tensor([[0, 0, 1], [0, 2, 1]]))
+        >>> graph.pairs.tolist(), graph.lengths.tolist()
+        ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
+    """
+
+    sizes: Floats
+    sums: Floats
+    pairs: Integers
+    lengths: Floats
+    rim: Floats
+
+    @staticmethod
+    def of(image: Tensor, labels: Tensor) -> "RegionGraph":
+        """The graph of one image, ``(C, H, W)``, with regions 0 … V − 1 in its label map, ``(H, W)``."""
+        if labels.shape != image.shape[1:]:
+            raise ValueError(f"expected labels of the image's {tuple(image.shape[1:])} pixels, got shape "
+                             f"{tuple(labels.shape)}")
+        pixels, numbers = quantize(image[None])[0].cpu().numpy(), labels.cpu().numpy().astype(np.int64)
+        flat, (height, width) = numbers.ravel(), numbers.shape
+        sizes = np.bincount(flat)
+        rows = np.bincount(flat, np.repeat(np.arange(height), width))
+        columns = np.bincount(flat, np.tile(np.arange(width), height))
+        sums = [np.bincount(flat, channel.ravel()) for channel in pixels]
+        one = np.concatenate([numbers[:, :-1].ravel(), numbers[:-1].ravel()])
+        other = np.concatenate([numbers[:, 1:].ravel(), numbers[1:].ravel()])
+        pairs, lengths = _edges(one, other, None, len(sizes))
+        border = np.concatenate([numbers[0], numbers[-1], numbers[1:-1, 0], numbers[1:-1, -1]])
+        return RegionGraph(sizes.astype(np.float64), np.stack([*sums, rows, columns], axis=1), pairs, lengths,
+                           np.bincount(border, minlength=len(sizes)).astype(np.float64))
+
+    def joined(self, groups: Integers) -> "RegionGraph":
+        """The graph of larger regions: ``groups``, ``(V,)``, has the number of each region's own."""
+        count = int(groups.max()) + 1
+        sizes, rim, *sums = (np.bincount(groups, column, count).astype(np.float64)
+                             for column in (self.sizes, self.rim, *self.sums.T))
+        one, other = groups[self.pairs].T
+        pairs, lengths = _edges(one, other, self.lengths, count)
+        return RegionGraph(sizes, np.stack(sums, axis=1), pairs, lengths, rim)
+
+    @cached_property
+    def colors(self) -> Floats:
+        """The mean colour of each region in CIELAB, ``(V, 3)``; other than 1 or 3 channels as they are, in 0…100."""
+        means = self.sums[:, :-2] / self.sizes[:, None] / 255
+        if means.shape[1] not in (1, 3):
+            return means * 100
+        linear = np.where(means <= 0.04045, means / 12.92, ((means + 0.055) / 1.055) ** 2.4)
+        x, y, z = (np.where(value > 216 / 24389, np.cbrt(value), (24389 / 27 * value + 16) / 116)
+                   for value in _XYZ @ (linear if linear.shape[1] == 3 else linear.repeat(3, 1)).T)
+        return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
+
+    @property
+    def centers(self) -> Floats:
+        """The mean row and column of each region, ``(V, 2)``."""
+        centers: Floats = self.sums[:, -2:] / self.sizes[:, None]
+        return centers
+
+    def pieces(self, kind: NDArray[np.bool_]) -> Integers:
+        """Numbers of the connected pieces of regions of one kind, ``(V,)`` bool to ``(V,)``: each is a region in it."""
+        return connected(self.pairs[kind[self.pairs[:, 0]] == kind[self.pairs[:, 1]]], len(kind))
+
+
+def connected(pairs: Integers, count: int) -> Integers:
+    """For each of ``count`` nodes, the smallest node that edges ``(E, 2)`` lead to, itself among them."""
+    numbers = np.arange(count)
+    while True:  # the smaller number of the two ends, for both and for what they point to
+        lower = numbers.copy()
+        ends = numbers[pairs]
+        least = ends.min(1)
+        np.minimum.at(lower, ends.ravel(), least.repeat(2))
+        lower = lower[lower]
+        if (lower == numbers).all():
+            return numbers
+        numbers = lower
+
+
+def _edges(one: Integers, other: Integers, lengths: Floats | None, count: int) -> tuple[Integers, Floats]:
+    """Each pair of different ends once, in order, and the sum of its lengths (default: 1 each)."""
+    apart = one != other
+    one, other = one[apart], other[apart]
+    keys = np.minimum(one, other) * count + np.maximum(one, other)
+    if lengths is None:
+        found, total = np.unique(keys, return_counts=True)
+    else:
+        found, place = np.unique(keys, return_inverse=True)
+        total = np.bincount(place, lengths[apart], len(found))
+    return np.stack([found // count, found % count], axis=1), total.astype(np.float64)

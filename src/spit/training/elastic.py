@@ -1,0 +1,132 @@
+"""Elastic tokens: in training, part of each batch is cut into more or fewer tokens than the model's own.
+
+A batch has ``elastic.parts`` parts. The first ``elastic.own`` of them have the model's own tokens, so that it keeps
+what it knows, and each of the others has a setting drawn from the recipe's. A part has the same number of images at
+every step: on a GPU each setting is recorded once. The draws come from torch's generator, which the loop seeds by the
+step.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from spit.model import SpitModel
+from spit.options import Options, documented, option
+from spit.partition import Partition
+from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
+from spit.training import TrainingError
+
+
+@documented
+@dataclass(frozen=True)
+class ElasticConfig(Options):
+    """``[elastic]``: how images are tokenized beside the model's own way. Every number listed is one setting, drawn as
+    often as any other; without one, all images have the model's own tokens."""
+
+    parts: int = option(8, "Parts of a batch, each with its own setting", least=1)
+    own: int = option(4, "Parts with the model's own tokens", least=0)
+    max_tokens: tuple[int, ...] = option((), "Bounds on the superpixels of an image", least=1)
+    merge_threshold: tuple[float, ...] = option((), "Distances below which superpixels are joined", least=0)
+    levels: tuple[int, ...] = option((), "Levels of the superpixels", least=1)
+    keep: tuple[int, ...] = option((), "Numbers of the model's own tokens that an image keeps, chosen at random",
+                                   least=1)
+    patch: tuple[int, ...] = option((), "Sides of square patches, in pixels", least=1)
+    voronoi: tuple[int, ...] = option((), "Numbers of Voronoi cells", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.own > self.parts:
+            raise ValueError(f"expected own to be at most parts={self.parts}, got {self.own}")
+
+
+class Setting(NamedTuple):
+    """One way to tokenize, and how many tokens of an image to keep; None keeps all that the model's budget keeps."""
+
+    tokenizer: Tokenizer
+    keep: int | None = None
+
+
+@dataclass(frozen=True)
+class ElasticTokenizer(Tokenizer):
+    """τ of one training step: each part of the batch by its own setting, the first ``own`` parts at once."""
+
+    settings: tuple[Setting, ...]
+    own: int = 0
+
+    def partition(self, block: Tensor) -> Partition:
+        return Partition.cat([setting.tokenizer.partition(block[first:last])
+                              for setting, first, last in self._pieces(len(block))])
+
+    def budgets(self, images: int, most: int) -> list[int]:
+        """The most tokens that each image keeps."""
+        return [min(most, setting.keep or most) for setting, first, last in self._pieces(images)
+                for _ in range(first, last)]
+
+    def _pieces(self, images: int) -> Iterator[tuple[Setting, int, int]]:
+        """Settings with their first image and the one after their last."""
+        count = len(self.settings)
+        ends = [images * number // count for number in range(count + 1) if not 0 < number < self.own]
+        for setting, first, last in zip(self.settings[max(self.own - 1, 0) :], ends[:-1], ends[1:], strict=True):
+            if last > first:
+                yield setting, first, last
+
+
+class Elastic:
+    """Draws how the images of a step are tokenized.
+
+    Args:
+        model: the one that trains.
+        config: see :class:`ElasticConfig`.
+
+    Raises:
+        TrainingError: superpixels are asked for, but the model has other tokens.
+    """
+
+    def __init__(self, model: SpitModel, config: ElasticConfig) -> None:
+        self.model, self.config = model, config
+        self.settings = settings_of(model, config)
+
+    def __bool__(self) -> bool:
+        return bool(self.settings) and self.config.own < self.config.parts
+
+    @contextmanager
+    def drawn(self, images: int) -> Iterator[None]:
+        """Give the model the tokens of one step."""
+        if not self:
+            yield
+            return
+        model, own = self.model, self.model.tokenizer
+        assert isinstance(own, Tokenizer)
+        drawn = torch.randint(len(self.settings), (self.config.parts - self.config.own,)).tolist()
+        mixed = ElasticTokenizer((Setting(own),) * self.config.own + tuple(self.settings[each] for each in drawn),
+                                 self.config.own)
+        model.tokenizer = mixed
+        if any(setting.keep for setting in mixed.settings):
+            most = model.config.token_budget or torch.iinfo(torch.int64).max
+            model.budgets = mixed.budgets(images, most)
+        try:
+            yield
+        finally:
+            model.tokenizer, model.budgets = own, None
+
+
+def settings_of(model: SpitModel, config: ElasticConfig) -> Sequence[Setting]:
+    """Every setting that a recipe lists, for this model."""
+    own = model.tokenizer
+    if not isinstance(own, Tokenizer):
+        if config == ElasticConfig():
+            return []
+        raise TrainingError(f"expected one of spit's tokenizers to train with [elastic], got {own!r}")
+    changes = [{name: value} for name in ("max_tokens", "merge_threshold", "levels")
+               for value in getattr(config, name)]
+    if changes and not isinstance(own, SuperpixelTokenizer):
+        raise TrainingError(f"expected a model with superpixel tokens for elastic.{next(iter(changes[0]))}, got "
+                            f"{model.config.tokenizer} tokens; list patch, voronoi or keep alone")
+    return [*(Setting(replace(own, **change)) for change in changes),
+            *(Setting(own, keep) for keep in config.keep),
+            *(Setting(PatchTokenizer(size)) for size in config.patch),
+            *(Setting(VoronoiTokenizer(cells)) for cells in config.voronoi)]

@@ -1,0 +1,115 @@
+"""The adapters with the real packages.
+
+captum comes with spit[explain]. pytorch-grad-cam and Quantus ask for another build of OpenCV than ours, and for
+torchvision, which other packages then fail to load, so they are in no extra: ``make test`` installs tests/adapters.txt
+in a folder of its own and runs this file with it. The tests of packages that are missing are skipped.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+
+import spit
+from spit.attribution import ReshapeTransform, explain_func, feature_mask
+
+
+@pytest.fixture(params=["patch", "superpixel"])
+def model(small, request):
+    return small(request.param)
+
+
+@pytest.fixture
+def pixels(images):
+    return images.float() / 255
+
+
+def test_captum_ablates_whole_tokens(model, pixels):
+    captum = pytest.importorskip("captum.attr")
+    masks = feature_mask(model, pixels)
+    partition, _ = model.tokenize(pixels)
+    assert torch.equal(masks[:, 0], partition.labels)
+    image, mask = pixels[:1], masks[:1]
+    with torch.no_grad():
+        found = captum.FeatureAblation(model).attribute(image, target=2, feature_mask=mask, perturbations_per_eval=4)
+        token = int(mask.max())
+        painted = torch.where(mask == token, torch.zeros_like(image), image)
+        expected = model(image)[0, 2] - model(painted)[0, 2]
+    assert found.shape == image.shape
+    torch.testing.assert_close(found[0, 0][mask[0, 0] == token], expected.expand(int((mask == token).sum())),
+                               atol=1e-5, rtol=1e-4)
+    with torch.no_grad():
+        values = captum.ShapleyValueSampling(model).attribute(image, target=2, feature_mask=mask, n_samples=2)
+    totals = [values[0, 0][mask[0, 0] == token].mean() for token in mask.unique()]
+    with torch.no_grad():
+        gained = model(image)[0, 2] - model(torch.zeros_like(image))[0, 2]
+    torch.testing.assert_close(torch.stack(totals).sum(), gained, atol=1e-4, rtol=1e-3)
+
+
+def test_tokens_are_painted_on_their_pixels(model, pixels):
+    transform = ReshapeTransform(model)
+    with pytest.raises(ValueError, match="a forward pass of the model before"):
+        transform(torch.zeros(3, 24))
+    out = model(pixels, record={"features": (-1,)})
+    rows = out.features[1]
+    maps = transform(rows.values)
+    assert maps.shape == (3, 24, 40, 40)
+    for image, own, labels in zip(maps, rows, out.partition.labels, strict=True):
+        torch.testing.assert_close(image[:, 7, 31], own[1 + int(labels[7, 31])])
+    with pytest.raises(ValueError, match="class tokens included, got 2 rows"):
+        transform(rows.values[:2])
+    transform.close()
+    model(pixels[:1])
+    assert transform(rows.values).shape == (3, 24, 40, 40)
+
+
+@pytest.fixture(scope="module")
+def grad_cam():
+    """The package. Beside the CPU build of torch, torchvision's Python half needs two of its operators declared."""
+    if find_spec("pytorch_grad_cam") is None:
+        pytest.skip("pytorch-grad-cam is not installed")
+    library = None
+    if "cpu" in torch.__version__:
+        library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    yield import_module("pytorch_grad_cam")
+    del library
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_grad_cam(model, pixels, grad_cam):
+    from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+
+    transform, layer = ReshapeTransform(model), model.backbone.blocks[-1].norm1
+    with grad_cam.GradCAM(model=model, target_layers=[layer], reshape_transform=transform) as cam:
+        found = cam(input_tensor=pixels, targets=[ClassifierOutputTarget(2)] * 3)
+    assert found.shape == (3, 40, 40)
+    assert np.isfinite(found).all()
+    labels = model.tokenize(pixels)[0].labels
+    for image, own in zip(found, labels, strict=True):
+        assert image.max() > image.min()
+        for token in range(int(own.max()) + 1):
+            assert np.ptp(image[own.numpy() == token]) < 1e-6  # a value a token, not interpolated
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantus(model, pixels):
+    quantus = pytest.importorskip("quantus", exc_type=ImportError)
+    inputs, labels = pixels.numpy(), np.array([0, 1, 2])
+    metric = quantus.PixelFlipping(features_in_step=400, perturb_baseline="mean", disable_warnings=True)
+    for method in ("relevance", "flow"):
+        scores = metric(model=model, x_batch=inputs, y_batch=labels, a_batch=None, device="cpu",
+                        explain_func=explain_func, explain_func_kwargs={"method": method})
+        assert len(scores) == 3
+        assert np.isfinite(np.array(scores, dtype=float)).all()
+
+
+def test_maps_for_quantus(model, pixels):
+    got = explain_func(model, pixels.numpy(), np.array([0, 1, 2]), device="cpu")
+    expected = spit.explain(model, pixels, "relevance", [0, 1, 2])
+    np.testing.assert_allclose(got[:, 0], expected.numpy(), rtol=1e-5)
+    beyond = explain_func(model, pixels.numpy() * 3 - 1, np.array([0, 1, 2]))
+    np.testing.assert_allclose(beyond, explain_func(model, (pixels * 3 - 1).clamp(0, 1), [0, 1, 2]), rtol=1e-5)
