@@ -2,8 +2,9 @@
 
     python benchmarks/tokens.py [--model NAME|FOLDER] [--images 200] [--plot tokens.png]
 
-1,000 ImageNet validation images at 224 pixels, with the model's own tokens and with fewer by four ways: a bound on the
-superpixels (``max_tokens``), a merge threshold, random drops, and larger Voronoi cells. Beside it the model's parent,
+1,000 ImageNet validation images at 224 pixels, with the model's own tokens and with fewer by five ways: a bound on the
+superpixels (``max_tokens``), a merge threshold, random drops, drops that leave tokens spread over the image, and larger
+Voronoi cells. Beside it the model's parent,
 DeiT-Tiny, by token merging, whose count falls from block to block; its mean over the blocks is what compares in cost.
 """
 
@@ -23,6 +24,7 @@ from spit.data.photos import Centres, Photos
 from spit.evaluation.report import machine, new_figure, png_of, tidy
 from spit.evaluation.samples import spread
 from spit.model import SpitModel, choose_tokens
+from spit.partition import Partition
 from spit.predictor import choose_device
 
 SEED = 0
@@ -31,8 +33,9 @@ BATCH = 50
 BUDGETS = (192, 160, 122, 96, 64, 32)
 THRESHOLDS = (0.02, 0.05, 0.07, 0.1, 0.15, 0.2)
 MERGED = (0, 4, 8, 11, 13, 16)  # by each block of the parent
-COLORS = {"max_tokens": "#1b7837", "merge_threshold": "#5aae61", "random drops": "#c2a5cf", "voronoi": "#9970ab",
-          "token merging": "#d95f02", "parent": "#000000"}
+COLORS = {"max_tokens": "#1b7837", "merge_threshold": "#5aae61", "random drops": "#c2a5cf", "spread drops": "#762a83",
+          "voronoi": "#9970ab", "token merging": "#d95f02", "parent": "#000000"}
+Choose = Callable[[Partition, int], Tensor]
 Answer = Callable[[Tensor], tuple[Tensor, float, float]]
 """From images to logits, the mean tokens of a block, and those at the end."""
 
@@ -96,23 +99,44 @@ def ways(model: SpitModel, parent: SpitModel) -> Iterator[tuple[str, str, Answer
     for budget in BUDGETS:
         yield "random drops", str(budget), answers_of(model, budget)
     for budget in BUDGETS:
+        yield "spread drops", str(budget), answers_of(model, budget, spread_tokens)
+    for budget in BUDGETS:
         yield "voronoi", str(budget), answers_of(model.with_tokenizer("voronoi", cells=budget))
     yield "parent", "", answers_of(parent)
     for count in MERGED:
         yield "token merging", f"r = {count}", partial(_merged, parent, count)
 
 
-def answers_of(model: SpitModel, budget: int | None = None) -> Answer:
-    """A model that keeps at most ``budget`` random tokens of an image."""
+def answers_of(model: SpitModel, budget: int | None = None, choose: Choose | None = None) -> Answer:
+    """A model that keeps at most ``budget`` tokens of an image, chosen at random by default."""
 
     def answer(images: Tensor) -> tuple[Tensor, float, float]:
-        features = model.tokenize(images)[1]
+        partition, features = model.tokenize(images)
         if budget is not None:
-            features = features.select(choose_tokens(features, [budget] * len(features)))
+            kept = choose_tokens(features, [budget] * len(features)) if choose is None else choose(partition, budget)
+            features = features.select(kept)
         count = len(features.values) / len(images)
         return model.run(features)[0], count, count
 
     return answer
+
+
+def spread_tokens(partition: Partition, budget: int) -> Tensor:
+    """Which tokens to keep, ``(ΣN,)`` bool: one after another the one whose box is centred farthest from all before."""
+    boxes = partition.boxes().double()
+    centres = (boxes[:, :2] + boxes[:, 2:]) / 2
+    return torch.cat([_farthest(some, budget) for some in centres.split(partition.counts.tolist())])
+
+
+def _farthest(centres: Tensor, budget: int) -> Tensor:
+    kept = torch.zeros(len(centres), dtype=torch.bool, device=centres.device)
+    distance = torch.full_like(centres[:, 0], torch.inf)
+    place = 0
+    for _ in range(min(budget, len(centres))):
+        kept[place] = True
+        distance = torch.minimum(distance, (centres - centres[place]).square().sum(1))
+        place = int(distance.argmax())
+    return kept
 
 
 def _merged(parent: SpitModel, count: int, images: Tensor) -> tuple[Tensor, float, float]:

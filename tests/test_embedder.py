@@ -3,7 +3,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spit.embedder import Embedder, put_class_token, take_class_token
+from spit.embedder import Embedder, put_class_token, resize_patches, take_class_token
+from spit.features import FeatureExtractor
+from spit.tokenizers import PatchTokenizer
 from spit.tokens import Tokens, offsets_of
 
 
@@ -41,3 +43,22 @@ def test_residual_stream_keeps_the_parameters_precision():
         with torch.autocast("cpu", torch.bfloat16):
             assert embedder(tokens).values.dtype == torch.float32
         assert embedder.bfloat16()(tokens).values.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(("side", "wanted"), [(4, 5), (4, 8), (4, 4), (8, 4), (6, 4)])
+def test_resized_patches_have_the_same_tokens(side, wanted):
+    """φ samples the pixels of a patch at another side, and γ answers as before; where the pixels are fewer, too."""
+    torch.manual_seed(0)
+    pixels = min(side, wanted)
+    images = torch.rand(1, 3, 4 * pixels, 4 * pixels)
+    before, after = (FeatureExtractor(resolution=each, position_bins=2, gradients=False)(
+        images, PatchTokenizer(pixels)(images)).values for each in (side, wanted))
+    weight = torch.randn(7, before.shape[1])
+    resized = resize_patches(weight, 3, side, wanted)
+    torch.testing.assert_close(after @ resized.T, before @ weight.T, rtol=1e-4, atol=1e-4)
+    assert torch.equal(resized[:, -4:], weight[:, -4:])
+
+
+def test_patches_are_resized_there_and_back():
+    weight = torch.randn(3, 3 * 16 + 5)
+    torch.testing.assert_close(resize_patches(resize_patches(weight, 3, 4, 9), 3, 9, 4), weight)

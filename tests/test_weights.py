@@ -330,6 +330,25 @@ def test_another_number_of_classes_gets_a_fresh_head(tmp_path):
         load(tmp_path, num_classes=5)
 
 
+def test_another_resolution_resizes_the_patches(tmp_path):
+    """Patches of as many pixels as the weights were learnt for have the same tokens."""
+    model, images = tiny(resolution=4, tokenizer_options={"size": 4}), torch.rand(2, 3, 16, 16)
+    checkpoint = read(save(model, tmp_path))
+    finer = checkpoint.build(model.config.replace(resolution=8, num_classes=5)).eval()
+    assert finer.embedder.projection.weight.shape == (8, 3 * 64 + 4)
+    torch.testing.assert_close(finer.embed(images), model.embed(images), rtol=1e-3, atol=1e-4)
+    assert same(checkpoint.build(model.config), model)
+
+
+@pytest.mark.parametrize("own", [{"extractor": "means"}, {"preset": "published"}])
+def test_a_resolution_that_the_weights_cannot_have(tmp_path, restored_parts, own):
+    register_features("means", Means)
+    model = tiny(tokenizer="superpixel", tokenizer_options={}, position_bins=2, gradient_bins=2, **own)
+    finer = {"resolution": 4, "position_bins": 4, "gradient_bins": 4}
+    with pytest.raises(WeightsError, match=r"expected resolution=2, which .*, got 4; with (preset|extractor)='"):
+        read(save(model, tmp_path)).build(model.config.replace(**finer))
+
+
 def test_missing_extra_names_itself(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtra, match=r"needs huggingface_hub; install the extra: pip install -e '\.\[hub\]' in"):

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spit.backbone.linear import Linear
 from spit.tokens import Tokens
@@ -53,6 +54,24 @@ def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:
     offsets = tokens.offsets - torch.arange(images + 1, device=tokens.offsets.device)
     others = Tokens(tokens.values[: len(tokens.values) - images], offsets)
     return tokens.values[tokens.offsets[:-1]], Tokens(tokens.values[_rows_after_first(others)], offsets)
+
+
+def resize_patches(weight: Tensor, channels: int, side: int, wanted: int) -> Tensor:
+    """γ's weights for colour patches of another side; the columns after those of the patches stay.
+
+    A patch of ``side`` × ``side`` pixels that is sampled at the wanted side has the token that it had before. Among the
+    larger weights that do so these are the smallest (Beyer et al., FlexiViT, 2023).
+
+    Shape:
+        weight ``(D, channels·side² + others)`` to ``(D, channels·wanted² + others)``.
+    """
+    low, high = sorted((side, wanted))
+    identity = torch.eye(low, dtype=torch.float64, device=weight.device)
+    finer = F.interpolate(identity[None], size=high, mode="linear", align_corners=False)[0]  # (low, high)
+    between = torch.linalg.pinv(finer).T if wanted > side else finer.T  # (side, wanted)
+    patches = weight[:, : channels * side**2].double().unflatten(1, (channels, side, side))
+    resized = (between.T @ patches @ between).flatten(1).to(weight)
+    return torch.cat([resized, weight[:, channels * side**2 :]], 1)
 
 
 def _rows_after_first(tokens: Tokens) -> Tensor:

@@ -20,12 +20,14 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from spit.config import ModelConfig
+from spit.embedder import resize_patches
 from spit.errors import MissingExtra, WeightsError
 from spit.model import SpitModel
 from spit.parts import BACKBONES, FEATURES, IMPORT_FIRST, TOKENIZERS
 
 CONFIG = "config.json"
 FORMAT = 1
+PROJECTION = "embedder.projection.weight"
 TEMPORARY = ".spit-saving"  # always the same, so that a killed process leaves one file at most
 WEIGHTS_NAME = re.compile(r"model-[0-9a-f]{16}\.safetensors")
 HUB_ID = re.compile(r"(?P<repo>(?P<owner>\w[\w.-]*)/\w[\w.-]*)(@(?P<revision>[\w./-]+))?")
@@ -45,7 +47,8 @@ class Checkpoint:
         """A model with these weights.
 
         Args:
-            config: of the model (default: the checkpoint's). If its number of classes differs, the head is new.
+            config: of the model (default: the checkpoint's). If its number of classes differs, the head is new; if
+                its resolution differs, γ's colour columns are resized.
             dtype: of the model's floating parameters, whatever they are on disk.
             num_classes: if it differs from the config's, the class names are dropped.
         """
@@ -68,9 +71,20 @@ class Checkpoint:
         if config.num_classes != self.config.num_classes:
             tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith("head.")}
             tensors |= {name: tensor for name, tensor in expected.items() if name.startswith("head.")}
+        if config.resolution != self.config.resolution:
+            tensors[PROJECTION] = self._resized(config.resolution)
         check_tensors(self.source, expected, tensors)
         model.load_state_dict(tensors)
         return model.to(dtype)
+
+    def _resized(self, resolution: int) -> Tensor:
+        """γ's weights for colour patches of another resolution."""
+        config = self.config
+        if config.preset != "spit" or config.extractor != ModelConfig.extractor:
+            own = f"preset={config.preset!r}" if config.preset != "spit" else f"extractor={config.extractor!r}"
+            raise WeightsError(f"{self.source}: expected resolution={config.resolution}, which its weights were learnt "
+                               f"for, got {resolution}; with {own} they cannot be resized")
+        return resize_patches(self.tensors[PROJECTION].float(), config.channels, config.resolution, resolution)
 
 
 def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | None = None) -> Path:

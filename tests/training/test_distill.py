@@ -119,6 +119,13 @@ def test_a_student_with_other_colours(parent: SpitModel, images: Tensor, normali
     assert (answer - wanted).norm() < 0.5 * wanted.norm()
 
 
+def test_a_student_with_finer_patches_starts_as_its_parent(parent: SpitModel, images: Tensor) -> None:
+    """On the parent's own patches tokens are the same; positions are those of the coarser student."""
+    coarse, fine = (made(parent, "patch", {"size": 4}, resolution=side) for side in (4, 9))
+    assert fine.embedder.projection.in_features == 3 * 81 + 2 * 256
+    torch.testing.assert_close(fine.eval()(images), coarse.eval()(images), rtol=1e-3, atol=1e-4)
+
+
 def test_a_student_with_layer_scale_starts_as_its_parent(parent: SpitModel, images: Tensor) -> None:
     student, plain = made(parent, layer_scale=1.0), made(parent)
     assert torch.equal(student.eval()(images), plain.eval()(images))

@@ -100,6 +100,8 @@ def test_a_start_with_other_options(run: Run, tmp_path: Path) -> None:
     config = load_model(run("b", *told)["model"]).config
     assert (config.token_budget, config.drop_path, config.fill) == (9, 0.1, "mean")
     assert config.tokenizer_options == {"compactness": 0.8, "self_loop": "none", "levels": 1}
+    finer = (f"model.pretrained={tmp_path / 'a/model'}", "model.options.resolution=6", "distill.keep=0.1")
+    assert load_model(run("finer", *finer)["model"]).config.resolution == 6
     with pytest.raises(ValueError, match="unknown option of tokenizer 'superpixel': 'nonsense'"):
         run("c", f"model.pretrained={tmp_path / 'a/model'}", "model.options.tokenizer_options.nonsense=3")
     with pytest.raises(WeightsError, match=r"do not fit the config: embedder.projection.weight"):

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from spit import kernels
 from spit.backbone.recorder import Recorder
 from spit.config import ModelConfig
-from spit.embedder import put_class_token
+from spit.embedder import put_class_token, resize_patches
 from spit.errors import WeightsError
 from spit.features.color import NORMALIZATIONS
 from spit.model import Output, SpitModel
@@ -76,7 +76,7 @@ def patch_side(parent: SpitModel) -> int:
 
 
 def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
-    """The weights that a student starts with: the parent's, with γ for other bins and colours.
+    """The weights that a student starts with: the parent's, with γ for other patches, bins and colours.
 
     New features start at 0, and a LayerScale that the parent does not have at the student's own value.
     """
@@ -85,7 +85,9 @@ def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
         raise WeightsError("expected a parent and a student with preset='spit' to retrofit, got preset='published', "
                            "whose features are in another order; leave preset out")
     weight, bias = parent.embedder.projection.weight.detach(), parent.embedder.projection.bias.detach()
-    colors = config.channels * config.resolution**2
+    if wanted.resolution != config.resolution:
+        weight = resize_patches(weight, config.channels, config.resolution, wanted.resolution)
+    colors = config.channels * wanted.resolution**2
     bins, more = config.position_bins, wanted.position_bins
     patches, positions = weight[:, :colors], weight[:, colors : colors + bins**2]
     if config.normalization != wanted.normalization:
