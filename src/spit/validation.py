@@ -36,7 +36,8 @@ def check_labels(blocks: Any, offsets: Any) -> tuple[tuple[Tensor, ...], Tensor]
             missing = next(label for label, seen in enumerate([*found, -1]) if label != seen)
             raise ValueError(f"expected a pixel in every region, got none in region {missing} of image {image}; use "
                              "Partition.from_labels(labels), which leaves no gaps")
-    return tuple(block.int() for block in blocks), offsets
+    # Copies: a caller who changes his own labels later must not change what kernels index with.
+    return tuple(block.to(torch.int32, copy=True) for block in blocks), offsets.clone()
 
 
 def check_offsets(offsets: Any, images: int, device: torch.device) -> Tensor:

@@ -24,10 +24,10 @@ WITHOUT_GRAPHS: dict[str | None, str | None] = {
 class TransformerOptions(Options):
     """The options of f, shared by :class:`Transformer` and :class:`spit.ModelConfig`."""
 
-    width: int = option(192, "Columns D of a token", least=1)
-    depth: int = option(12, "Attention blocks", least=1)
+    width: int = option(192, "Columns D of a token", least=1, most=2**16)
+    depth: int = option(12, "Attention blocks", least=1, most=1024)
     heads: int = option(3, "Attention heads of a block", least=1)
-    mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0)
+    mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0, most=1024)
     qkv_bias: bool = option(False, "Whether queries, keys and values have a bias: DeiT's do, SPiT's do not")
     layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales")
     drop_path: float = option(

@@ -42,7 +42,7 @@ class SuperpixelTokenizer(Tokenizer):
         True
     """
 
-    levels: int = option(4, "Levels T of the hierarchy", least=1)
+    levels: int = option(4, "Levels T of the hierarchy", least=1, most=64)
     compactness: float = option(
         0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions. The "
              "release's λ of 0.1 (preset=published) is 0.4706 with preset=spit", least=0, most=1)
@@ -55,7 +55,7 @@ class SuperpixelTokenizer(Tokenizer):
               "(default: no bound)", least=1)
     refine: int = option(
         0, "Refinement sweeps: boundary pixels move to the neighbouring region where that lowers the squared error of "
-           "the colours; more than three add little", least=0)
+           "the colours; more than three add little", least=0, most=1000)
     features: Features = option(
         "paper", "Colour features that regions are compared by, see superpixel_features")
     similarity: Similarity = option(

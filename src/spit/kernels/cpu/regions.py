@@ -61,6 +61,8 @@ def _boxes(labels: Array, out: Array) -> None:
             end = start + 1
             while end < width and labels[y, end] == label:
                 end += 1
+            if label < 0 or label >= len(out):  # changed in place since the partition was checked
+                raise ValueError("expected labels below the number of regions; make the partition again from them")
             box = out[np.uint64(label)]
             box[0] = min(box[0], y)
             box[1] = min(box[1], start)

@@ -1,0 +1,109 @@
+"""Several processes on one folder: each image is done once, by whichever process comes first.
+
+A process locks a hidden file beside the image's document while it works on the image. The operating system releases
+the lock when a process ends, also by ``kill -9``. The others take the next image, and look again at the end.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from spit.cli.inputs import Document, Input
+from spit.cli.outputs import read_about
+from spit.evaluation.runner import case_of
+
+try:
+    import fcntl
+except ImportError:  # Windows: no locks, so that two processes may do an image twice
+    fcntl = None  # type: ignore[assignment]
+
+
+class Shared:
+    """Documents about images, as an earlier run or another process has written them.
+
+    Args:
+        about: suffix of the document about an image.
+        settings: everything that a document depends on beside the image.
+        earlier: take documents of earlier runs too, not only those that were written since now.
+    """
+
+    def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
+        self.about, self.settings = about, dict(settings)
+        self._before = {} if earlier else {item.path: self._stamp(item) for item in inputs}
+        self._keys: dict[Path, str | None] = {}
+        self.taken: list[str] = []  # images whose document was there
+
+    def key(self, item: Input) -> str | None:
+        """A hash of a file's bytes and the settings; None if it cannot be read, which loading it will report."""
+        if item.path not in self._keys:
+            try:
+                content = hashlib.sha256(item.path.read_bytes()).hexdigest()
+            except (OSError, ValueError):
+                self._keys[item.path] = None
+            else:
+                self._keys[item.path] = case_of(content=content, **self.settings)
+        return self._keys[item.path]
+
+    def finished(self, item: Input) -> Document | None:
+        """The document about an image, if it was made from the same bytes with the same settings."""
+        if item.path in self._before and self._before[item.path] == self._stamp(item):
+            return None
+        known = read_about(item.folder / item.name(self.about))
+        whole = all((item.folder / str(file)).is_file() for file in known["files"].values())
+        if not whole or self.key(item) is None or known.get("key") != self.key(item):
+            return None
+        self.taken.append(str(item.path))
+        return known
+
+    @contextmanager
+    def claim(self, item: Input, wait: bool) -> Iterator[bool]:
+        """Whether this process may work on an image: no other does, or has ended if ``wait``."""
+        document = item.folder / item.name(self.about)
+        name = hashlib.sha256(document.name.encode(errors="surrogateescape")).hexdigest()[:16]
+        with _locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
+            yield mine
+
+    def _stamp(self, item: Input) -> tuple[int, int] | None:
+        """What changes when a document is written anew."""
+        try:
+            found = (item.folder / item.name(self.about)).stat()
+        except (OSError, ValueError):
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+
+@contextmanager
+def _locked(path: Path, wait: bool) -> Iterator[bool]:
+    """Whether this process holds the lock on a file, which is there only while somebody does."""
+    descriptor = None
+    made = [folder for folder in path.parents if not folder.exists()]  # the deepest first
+    while fcntl is not None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(descriptor)  # type: ignore[arg-type]
+            yield False
+            return
+        except FileNotFoundError:  # another process removed the empty folder
+            continue
+        except OSError:  # a file system without locks, or a folder that writing will report
+            break
+        with suppress(OSError):
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:
+                break
+        os.close(descriptor)  # the holder before removed this file
+        descriptor = None
+    try:
+        yield True
+    finally:
+        if descriptor is not None:
+            with suppress(OSError):
+                path.unlink()
+                for folder in made:  # if nothing was written
+                    folder.rmdir()
+            os.close(descriptor)
