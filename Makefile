@@ -1,10 +1,11 @@
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 DATA ?= ../shared
+CASES ?= 40
 BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
 ADAPTERS := .venv/adapters
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test fuzz lint bench clean
 .DEFAULT_GOAL := help
 
 help:   ## this list
@@ -16,6 +17,9 @@ demo: $(STAMP)   ## tokenize a sample image and make a picture
 test: lint $(ADAPTERS)   ## ruff, mypy, then every test
 	.venv/bin/python -m pytest -n 2
 	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py
+
+fuzz: $(STAMP)   ## 100,000 hostile inputs and more, about an hour; CASES=40 for forty times as many as make test
+	SPIT_FUZZ=$(CASES) .venv/bin/python -m pytest tests/fuzz -n 2
 
 lint: $(STAMP)   ## ruff and mypy
 	.venv/bin/ruff check .

@@ -333,8 +333,14 @@ def test_a_partition_owns_its_labels() -> None:
 def test_labels_that_were_changed_since_are_not_indexed_with(label: int) -> None:
     part = Partition.of(torch.zeros(1, 4, 4, dtype=torch.int32), [1])
     part.blocks[0][0, 2, 2] = label
-    with kernels.backend("cpu"), pytest.raises(ValueError, match="expected labels below the number of regions"):
-        part.boxes()
+    images = torch.rand(1, 3, 4, 4)
+    extractor = FeatureExtractor()
+    for work in (part.boxes, lambda: extractor(images, part),
+                 lambda: SuperpixelTokenizer(refine=1).refined(part, images),
+                 lambda: kernels.position_histogram(part.blocks[0], part.offsets, 4, 0.025),
+                 lambda: kernels.gradient_histogram(images[:, :2], part.blocks[0], part.offsets, 4, 0.025)):
+        with kernels.backend("cpu"), pytest.raises(ValueError, match="expected labels 0 to 0, got"):
+            work()
 
 
 @pytest.mark.parametrize(("label", "count"), [(1, 1), (5, 3), (-1, 2)])

@@ -29,7 +29,7 @@ class TransformerOptions(Options):
     heads: int = option(3, "Attention heads of a block", least=1)
     mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0, most=1024)
     qkv_bias: bool = option(False, "Whether queries, keys and values have a bias: DeiT's do, SPiT's do not")
-    layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales")
+    layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales", least=0, most=1000)
     drop_path: float = option(
         0.0, "Stochastic depth of the last block; it grows linearly from 0 in the first, as timm's drop_path_rate",
         least=0, below=1)

@@ -49,7 +49,7 @@ class SuperpixelTokenizer(Tokenizer):
     merge_threshold: float = option(
         0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
              "distance (App. B), or with preset=published by this range over the channels; 0 joins none", least=0,
-        below=inf)
+        most=1e6)
     max_tokens: int | None = option(
         None, "Exact upper bound on the regions of an image; the most similar neighbours are joined until it holds "
               "(default: no bound)", least=1)
@@ -118,8 +118,9 @@ class SuperpixelTokenizer(Tokenizer):
         return Partition._trusted((labels,), part.offsets)
 
     def _rules(self) -> Rules:
-        return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], self.compactness, self.merge_threshold,
-                     self.max_tokens)
+        # Kernels are compiled for floats; an option may be an int.
+        return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], float(self.compactness),
+                     float(self.merge_threshold), self.max_tokens)
 
 
 def _cut(pixels: tuple[Tensor, ...], options: tuple[Features, Rules]) -> tuple[Tensor, ...]:
