@@ -1,6 +1,7 @@
 """Headers that claim more pixels than their data can make are refused before memory is allocated."""
 
 import io
+import logging
 import struct
 import zlib
 from typing import Any
@@ -76,6 +77,10 @@ def test_a_small_frame_on_a_large_screen_is_read() -> None:
     data = bytearray(flat("P", 4, "GIF"))
     struct.pack_into("<HH", data, 6, 1000, 1000)
     assert load_image(bytes(data)).shape == (3, 1000, 1000)
+
+
+def test_pillow_logs_nothing_on_stderr_by_itself() -> None:
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("PIL").handlers)
 
 
 @pytest.mark.parametrize("compression", ["tiff_lzw", "tiff_adobe_deflate", "jpeg", "group4"])

@@ -2,6 +2,7 @@
 
 import ctypes
 import io
+import logging
 import os
 import threading
 import warnings
@@ -252,3 +253,5 @@ class _Quiet:
 
 
 _quiet = _Quiet()
+# Pillow logs some errors that it raises too; without any handler, logging would print them on stderr.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
