@@ -177,7 +177,7 @@ class Predictor:
             if cropped or any(sides):
                 image_blocks(whole)  # checks values before resizing clamps them
             if cropped:
-                whole = [self._square(image, size or self.size) for image in whole]
+                whole = [self.square(image, size) for image in whole]
                 seen += whole
             else:
                 seen += [image if side is None else resize(image, side)
@@ -185,11 +185,12 @@ class Predictor:
             originals += whole
         return Prediction(self, seen, originals)
 
-    def _square(self, image: Tensor, size: int) -> Tensor:
+    def square(self, image: Tensor, size: int | None = None) -> Tensor:
+        """What the model sees of an image with ``crop=True``, ``(3, size, size)`` uint8."""
         if image.shape[0] != 3:
             raise ValueError(f"expected images of 3 channels to crop, got shape {tuple(image.shape)}; crop=False takes "
                              "the whole image")
-        return central_square(quantize(image[None])[0], size, self.model.config.eval_crop)
+        return central_square(quantize(image[None])[0], size or self.size, self.model.config.eval_crop)
 
     def __repr__(self) -> str:
         return f"Predictor({self.name}, {self.model.config.tokenizer} tokens, {self.size} px, {self.device})"

@@ -39,6 +39,9 @@ class TransformerOptions(Options):
         super().__post_init__()
         if self.width % self.heads:
             raise ValueError(f"expected a width that heads divide, got width={self.width} and heads={self.heads}")
+        if round(self.width * self.mlp_ratio) < 1:
+            raise ValueError(f"expected an MLP of at least one column, got width={self.width} and "
+                             f"mlp_ratio={self.mlp_ratio}")
 
 
 class Transformer(nn.Module):

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from spit.cli import STOPPED
+from spit.cli.batch import batch
 from spit.cli.bench import bench
 from spit.cli.classify import classify
 from spit.cli.console import tell
@@ -31,8 +32,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, train_head, retrofit,
-             convert):
+for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, batch, bench, train, train_head,
+             retrofit, convert):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

@@ -5,20 +5,15 @@ the lock when a process ends, also by ``kill -9``. The others take the next imag
 """
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from spit.cli.inputs import Document, Input
 from spit.cli.outputs import read_about
 from spit.evaluation.runner import case_of
-
-try:
-    import fcntl
-except ImportError:  # Windows: no locks, so that two processes may do an image twice
-    fcntl = None  # type: ignore[assignment]
+from spit.locks import locked
 
 
 class Shared:
@@ -63,7 +58,7 @@ class Shared:
         """Whether this process may work on an image: no other does, or has ended if ``wait``."""
         document = item.folder / item.name(self.about)
         name = hashlib.sha256(document.name.encode(errors="surrogateescape")).hexdigest()[:16]
-        with _locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
+        with locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
             yield mine
 
     def _stamp(self, item: Input) -> tuple[int, int] | None:
@@ -73,37 +68,3 @@ class Shared:
         except (OSError, ValueError):
             return None
         return found.st_ino, found.st_mtime_ns
-
-
-@contextmanager
-def _locked(path: Path, wait: bool) -> Iterator[bool]:
-    """Whether this process holds the lock on a file, which is there only while somebody does."""
-    descriptor = None
-    made = [folder for folder in path.parents if not folder.exists()]  # the deepest first
-    while fcntl is not None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            os.close(descriptor)  # type: ignore[arg-type]
-            yield False
-            return
-        except FileNotFoundError:  # another process removed the empty folder
-            continue
-        except OSError:  # a file system without locks, or a folder that writing will report
-            break
-        with suppress(OSError):
-            if os.fstat(descriptor).st_ino == path.stat().st_ino:
-                break
-        os.close(descriptor)  # the holder before removed this file
-        descriptor = None
-    try:
-        yield True
-    finally:
-        if descriptor is not None:
-            with suppress(OSError):
-                path.unlink()
-                for folder in made:  # if nothing was written
-                    folder.rmdir()
-            os.close(descriptor)
