@@ -6,9 +6,10 @@ read, decoded and answered inside one actor and never enter Ray's object store, 
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from spit.batch.worker import Done, Job, Worker
 from spit.errors import MissingExtra, SpitError
 from spit.predictor import choose_device
 
+PATIENCE = 10  # seconds for a cluster to answer
 STORE = 2**27  # bytes of the object store of a local Ray, which holds numbers only
 
 
@@ -44,16 +46,18 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
             raise ValueError("expected workers for --address, got 0; leave --workers out")
         yield Place(0, choose_device(device), cluster.threads or 1, 0, 0)
         return
-    ray = _ray()
     local = cluster.address is None
+    ray = _ray(quiet=local)
     # The address "local" starts a Ray; none would join one that another user of this machine has started.
     own: dict[str, Any] = {"num_cpus": max(cluster.workers or 0, os.cpu_count() or 1), "object_store_memory": STORE,
                            "include_dashboard": False} if local else {}
     try:
-        with _silent_start():
+        if not local:
+            _knock(str(cluster.address))
+        with _silent_start() if local else nullcontext():
             ray.init(address="local" if local else cluster.address, log_to_driver=False,
                      logging_level=logging.ERROR, **own)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise SpitError(f"{cluster.address or 'ray'}: expected a Ray cluster that answers ({error})") from error
     try:
         yield _place(cluster, device, ray.cluster_resources())
@@ -120,6 +124,13 @@ def _place(cluster: Cluster, device: str, resources: dict[str, float]) -> Place:
     return Place(workers, kind, threads, min(threads, cpus / workers) if kind == "cuda" else 1, float(kind == "cuda"))
 
 
+def _knock(address: str) -> None:
+    """Raise OSError if nobody listens at an address; Ray would end this process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+
+
 @contextmanager
 def _silent_start() -> Iterator[None]:
     """Keep a line that Ray's C++ prints off stderr; what goes wrong is raised."""
@@ -134,9 +145,10 @@ def _silent_start() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _ray() -> Any:
+def _ray(quiet: bool = False) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its lines would stand beside ours on stderr
+    if quiet:
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its lines would stand beside ours on stderr
     try:
         import ray
         import ray.data

@@ -6,6 +6,7 @@ A :class:`Listing` names every image and reads none. A :class:`Reader` fetches t
 import hashlib
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -23,6 +24,7 @@ from spit.errors import ImageError
 TABLES = (".parquet", ".pq")
 KNOWN = EXTENSIONS | {".tar", *TABLES}
 MAGIC = "*?[{"
+SECRET = re.compile(r"//[^/@\s]*@")  # user and password of a URI
 
 
 class Item(NamedTuple):
@@ -302,11 +304,10 @@ def _text(name: str) -> str:
 
 def _shown(given: str) -> str:
     """An input without the password that a URI may hold, in printable characters."""
-    scheme, mark, rest = given.partition("://")
-    before, at, after = rest.partition("@")
-    text = f"{scheme}{mark}…@{after}" if mark and at and "/" not in before else given
+    text = SECRET.sub("//…@", given)
     return text if text.isprintable() else repr(text)
 
 
 def _reason(error: BaseException) -> str:
-    return " ".join(str(getattr(error, "strerror", None) or error).split()) or type(error).__name__
+    text = SECRET.sub("//…@", str(getattr(error, "strerror", None) or error))
+    return " ".join(text.split()) or type(error).__name__
