@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spit.cli.companions import is_companion, received
 from spit.cli.inputs import Document, Input
 from spit.cli.outputs import read_about
 from spit.evaluation.runner import case_of
 from spit.locks import locked
+
+Stamps = dict[str, list[int] | None]
 
 
 class Shared:
@@ -26,10 +29,11 @@ class Shared:
     """
 
     def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
-        self.about, self.settings = about, dict(settings)
-        self._before = {} if earlier else {item.path: self._stamp(item) for item in inputs}
+        self.about, self.settings, self._earlier = about, dict(settings), earlier
+        self.before: Stamps = received() if is_companion() else {
+            str(item.path): self._stamp(item) for item in inputs}  # of documents when the run began
         self._keys: dict[Path, str | None] = {}
-        self.taken: list[str] = []  # images whose document was there
+        self.taken: list[str] = []  # images whose document was there when the run began
 
     def key(self, item: Input) -> str | None:
         """A hash of a file's bytes and the settings; None if it cannot be read, which loading it will report."""
@@ -44,13 +48,15 @@ class Shared:
 
     def finished(self, item: Input) -> Document | None:
         """The document about an image, if it was made from the same bytes with the same settings."""
-        if item.path in self._before and self._before[item.path] == self._stamp(item):
+        was_there = self.before[str(item.path)] == self._stamp(item)
+        if was_there and not self._earlier:
             return None
         known = read_about(item.folder / item.name(self.about))
         whole = all((item.folder / str(file)).is_file() for file in known["files"].values())
         if not whole or self.key(item) is None or known.get("key") != self.key(item):
             return None
-        self.taken.append(str(item.path))
+        if was_there:
+            self.taken.append(str(item.path))
         return known
 
     @contextmanager
@@ -61,10 +67,10 @@ class Shared:
         with locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
             yield mine
 
-    def _stamp(self, item: Input) -> tuple[int, int] | None:
+    def _stamp(self, item: Input) -> list[int] | None:
         """What changes when a document is written anew."""
         try:
             found = (item.folder / item.name(self.about)).stat()
         except (OSError, ValueError):
             return None
-        return found.st_ino, found.st_mtime_ns
+        return [found.st_ino, found.st_mtime_ns]

@@ -14,6 +14,7 @@ from spit.attribution.methods import class_index
 from spit.attribution.removal import TokenRemoval
 from spit.cli.claims import Shared
 from spit.cli.classify import Naming, show_top, top_json
+from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
@@ -50,7 +51,7 @@ class Page(NamedTuple):
 
 
 def explain(images: Images, methods: MethodOptions, asking: Asking, models: Models, tokenizer: TokenizerChoice,
-            naming: Naming, reading: Reading, output: Output, running: Running) -> int:
+            naming: Naming, reading: Reading, sharing: Sharing, output: Output, running: Running) -> int:
     """Show which pixels a prediction rests on.
 
     For cat.jpg: cat.explain.png (image, tokens and a map for each method, a row for each model), cat.occlusion.png
@@ -97,7 +98,8 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             for name, reason in own.left_out.items():
                 show(f"{own.predictor.name}: {name} is left out; {reason}")
 
-    return answer_each(inputs, "Explaining", work, show_all, running.as_json, shared, output=str(output.output))
+    return answer_each(inputs, "Explaining", work, show_all, running.as_json, shared, sharing.workers,
+                       output=str(output.output))
 
 
 def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> Page:

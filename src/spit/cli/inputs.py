@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from os.path import realpath
@@ -10,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from spit import __version__
+from spit.cli.companions import companions
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
 from spit.cli.outputs import read_about, write_files
 from spit.data.folders import image_paths
@@ -79,7 +81,7 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
 def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Document],
                 show_all: Callable[[list[Document]], None], as_json: bool, shared: "Shared | None" = None,
-                **about: Any) -> int:
+                workers: int = 1, **about: Any) -> int:
     """Work on every image behind a progress bar, print the answers, and return the exit code.
 
     An image that fails is reported, and the others go on. A single image raises its error. A full disk and the like
@@ -89,6 +91,7 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
         work: takes an image, and a function that shows what is being done.
         show_all: prints the answers if there are any.
         shared: takes answers of other processes on the same images; an image that one is working on comes last.
+        workers: processes on the images of ``shared``, this one among them.
         about: what JSON has beside images and failures.
     """
     found: dict[Path, Document] = {}
@@ -105,7 +108,8 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
             else:
                 others.append(item)
 
-    with track(inputs, description) as (items, say):
+    others_run = companions(min(workers, len(inputs)) - 1, shared.before) if shared is not None else nullcontext()
+    with others_run, track(inputs, description) as (items, say):
         for item, wait in chain(((item, False) for item in items), ((item, True) for item in others)):
             try:
                 answer(item, say, wait)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spit import __version__
 from spit.cli.claims import Shared
+from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown, tell
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
@@ -34,7 +35,7 @@ class Repeating(Options):
 
 
 def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, repeating: Repeating,
-            reading: Reading, output: Output, running: Running) -> int:
+            reading: Reading, sharing: Sharing, output: Output, running: Running) -> int:
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
@@ -88,8 +89,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
             show(f"{len(shared.taken)} of {len(documents)} were done earlier with these settings; --again repeats them")
 
     try:
-        return answer_each(inputs, "Segmenting", work, show_all, running.as_json, shared, output=str(output.output),
-                           done_earlier=shared.taken)
+        return answer_each(inputs, "Segmenting", work, show_all, running.as_json, shared, sharing.workers,
+                           output=str(output.output), done_earlier=shared.taken)
     except KeyboardInterrupt:
         raise Stopped("stopped; the same command continues with the remaining images") from None
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from spit import __version__
 from spit.cli.claims import Shared
+from spit.cli.companions import Sharing
 from spit.cli.console import Say
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Output, Reading, Running, TokenizerChoice
@@ -28,8 +29,8 @@ class LabelFiles(Options):
     levels_strip: bool = option(False, "Also write IMG.levels.png: every level side by side")
 
 
-def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, reading: Reading, output: Output,
-             running: Running) -> int:
+def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, reading: Reading, sharing: Sharing,
+             output: Output, running: Running) -> int:
     """Cut images into tokens, and write pictures and label maps.
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
@@ -68,7 +69,8 @@ def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, read
         show_files(documents, output.output, ("regions", "mean pixels"), lambda document: (
             f"{document['regions']:,}", f"{document['region_size']['mean']:,.0f}"))
 
-    return answer_each(inputs, "Tokenizing", work, show_all, running.as_json, shared, output=str(output.output))
+    return answer_each(inputs, "Tokenizing", work, show_all, running.as_json, shared, sharing.workers,
+                       output=str(output.output))
 
 
 def _draw_levels(image: Tensor, hierarchy: Hierarchy, levels: int) -> bytes:
