@@ -1,14 +1,17 @@
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 DATA ?= ../shared
+CASES ?= 40
+GUIDED ?= 60
+READERS := images shards recipes weights documents
 BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
 ADAPTERS := .venv/adapters
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test fuzz boundscheck lint bench clean
 .DEFAULT_GOAL := help
 
 help:   ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 demo: $(STAMP)   ## tokenize a sample image and make a picture
 	.venv/bin/spit demo
@@ -16,6 +19,16 @@ demo: $(STAMP)   ## tokenize a sample image and make a picture
 test: lint $(ADAPTERS)   ## ruff, mypy, then every test
 	.venv/bin/python -m pytest -n 2
 	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py
+
+fuzz: $(STAMP)   ## 140,000 hostile inputs, then a minute of atheris for each reader; CASES=40 times those of make test
+	SPIT_FUZZ=$(CASES) .venv/bin/python -m pytest tests/fuzz -n 2
+	.venv/bin/python -m pip install --disable-pip-version-check --quiet --target .venv/atheris atheris || true
+	if [ -d .venv/atheris/atheris ]; then for reader in $(READERS); do PYTHONPATH=.venv/atheris .venv/bin/python \
+		tests/fuzz/guided.py $$reader -max_total_time=$(GUIDED) || exit 1; done; fi
+
+boundscheck: $(STAMP)   ## the compiled loops with every index checked; a cache of their own
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/boundscheck .venv/bin/python -m pytest -n 2 --ignore=tests/kernels/gpu \
+		tests/kernels tests/tokenizers tests/features tests/test_partition.py tests/fuzz/test_arguments.py
 
 lint: $(STAMP)   ## ruff and mypy
 	.venv/bin/ruff check .

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
-    ("errors", "options", "replay"),
+    ("errors", "options", "documents", "replay", "locks"),
     ("images", "tokens", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
@@ -18,6 +18,7 @@ LAYERS = (
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction
     ("evaluation", "training", "bench"),
+    ("batch",),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

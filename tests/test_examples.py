@@ -1,13 +1,17 @@
-"""Each example runs as written, without a warning, and writes the picture that it names."""
+"""Each example runs as written: those with pictures without a warning, those of other frameworks if they are there."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from skimage import data
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+FOLDER = Path(__file__).parents[1] / "examples"
+BATCH = {"dask": "dask.bag", "daft": "daft", "spark": "pyspark"}  # batch_NAME.py and the package that it needs
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswith("batch_"))
 
 
 def test_there_are_examples() -> None:
@@ -24,3 +28,23 @@ def test_example(example: Path, tmp_path: Path) -> None:
     for picture in pictures:
         assert picture.name in ended.stdout
         Image.open(picture).verify()
+
+
+@pytest.mark.parametrize("name", BATCH)
+def test_other_frameworks_call_the_operation(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pytest.importorskip(BATCH[name])
+    if name == "spark" and shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    Image.fromarray(data.chelsea()).save(photos / "cat.jpg")
+    Image.fromarray(data.coffee()).save(photos / "coffee.jpg")
+    (photos / "broken.jpg").write_bytes(b"no image")
+    ended = subprocess.run([sys.executable, str(FOLDER / f"batch_{name}.py"), str(photos)], cwd=tmp_path,
+                           capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    answers = dict(line.split(": ", 1) for line in ended.stdout.splitlines() if ".jpg: " in line)
+    assert answers["cat.jpg"] == "Egyptian cat"
+    assert answers["coffee.jpg"] == "espresso"
+    assert "expected an image" in answers["broken.jpg"]

@@ -143,3 +143,9 @@ def test_quantize_clamps_any_excursion() -> None:
 @pytest.mark.parametrize("shape", [(4, 100, 3), (5, 9, 8), (1, 3, 3), (3, 4, 4)])
 def test_few_channels_or_a_narrow_image_are_not_taken_for_channels_last(shape: tuple[int, ...]) -> None:
     assert image_blocks(torch.zeros(shape))[0].shape[1:] == shape
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_floats_of_8_bits_are_refused(dtype):
+    with pytest.raises(TypeError, match=r"got torch.float8.*; convert with .float\(\)"):
+        image_blocks(torch.zeros(1, 3, 4, 4).to(dtype))

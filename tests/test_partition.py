@@ -7,6 +7,7 @@ import torch
 from skimage.segmentation import slic
 from torch import Tensor
 
+from spit import kernels
 from spit.features import FeatureExtractor
 from spit.partition import Hierarchy, Partition
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer
@@ -319,3 +320,33 @@ class TestHierarchy:
         totals = hier.counts.sum(1).tolist()
         assert repr(hier) == (f"Hierarchy(levels 0 to 2, 2 images of 24×24, 1 image of 17×24, "
                               f"regions by level {totals})")
+
+
+def test_a_partition_owns_its_labels() -> None:
+    labels = torch.zeros(1, 4, 4, dtype=torch.int32)
+    part = Partition.of(labels, [1])
+    labels[:] = 2**30
+    assert part.boxes().tolist() == [[0, 0, 4, 4]]
+
+
+@pytest.mark.parametrize("label", [1, -1, 2**30])
+def test_labels_that_were_changed_since_are_not_indexed_with(label: int) -> None:
+    part = Partition.of(torch.zeros(1, 4, 4, dtype=torch.int32), [1])
+    part.blocks[0][0, 2, 2] = label
+    images = torch.rand(1, 3, 4, 4)
+    extractor = FeatureExtractor()
+    for work in (part.boxes, lambda: extractor(images, part),
+                 lambda: SuperpixelTokenizer(refine=1).refined(part, images),
+                 lambda: kernels.position_histogram(part.blocks[0], part.offsets, 4, 0.025),
+                 lambda: kernels.gradient_histogram(images[:, :2], part.blocks[0], part.offsets, 4, 0.025)):
+        with kernels.backend("cpu"), pytest.raises(ValueError, match="expected labels 0 to 0, got"):
+            work()
+
+
+@pytest.mark.parametrize(("label", "count"), [(1, 1), (5, 3), (-1, 2)])
+def test_a_partition_that_was_refused_cannot_write_outside_its_memory(label: int, count: int) -> None:
+    part = object.__new__(Partition)
+    with pytest.raises(ValueError, match="expected labels 0 to"):
+        part.__init__((torch.full((1, 4, 4), label),), torch.tensor([0, count]))  # type: ignore[misc]
+    with kernels.backend("cpu"), pytest.raises((ValueError, TypeError)):
+        part.boxes()

@@ -20,7 +20,7 @@ from spit import predictor, weights
 from spit.attribution import PrototypeProjection, fit_prototypes
 from spit.data.crops import central_square
 from spit.errors import ImageError
-from spit.predictor import Prediction, Predictor, at_size, resize
+from spit.predictor import Prediction, Predictor, at_size, choose_device, resize
 from spit.tokens import Tokens
 
 TINY: dict[str, Any] = {"tokenizer_options": {"levels": 2}, "resolution": 4, "position_bins": 4, "gradients": False,
@@ -103,6 +103,9 @@ def test_devices_that_are_not_there(device: str, message: str, monkeypatch: pyte
         spit.load("no such model, which is not looked for yet", device=device)
     assert predictor.choose_device("auto") == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(ValueError, match="torch finds 2 devices for 'cuda:2'; use cpu or cuda:0"):
+        predictor.choose_device("cuda:2")
     assert (predictor.choose_device("auto"), predictor.choose_device("cuda:1")) == ("cuda", "cuda:1")
 
 
@@ -111,7 +114,7 @@ def test_what_is_no_predictor(model: spit.SpitModel) -> None:
         Predictor(nn.Linear(3, 3))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"model\.eval\(\)"):
         Predictor(small().train())
-    with pytest.raises(ValueError, match="size of at least 1 pixel, got 0"):
+    with pytest.raises(ValueError, match="size of 1 to 16,384 pixels, got 0"):
         Predictor(model, size=0)
     found = Predictor(small())
     found.model.train()
@@ -199,7 +202,7 @@ def test_images_that_are_refused(model: spit.SpitModel, given: Any, error: type[
 
 
 def test_sizes_that_are_refused(model: spit.SpitModel, images: list[Tensor]) -> None:
-    with pytest.raises(ValueError, match="size of at least 1 pixel, got 0"):
+    with pytest.raises(ValueError, match="size of 1 to 16,384 pixels, got 0"):
         Predictor(model)(images, size=0)
 
 
@@ -450,3 +453,9 @@ def test_predictions_of_two_models_do_not_correspond() -> None:
     first, second = (Predictor(spit.create_model("vit_tiny_16").eval(), name)(torch.rand(3, 32, 32)) for name in "ab")
     with pytest.raises(ValueError, match="predictions of one model, got a and b"):
         spit.correspond(first, second)
+
+
+@pytest.mark.parametrize("name", ["cpu:x", "float32", "cpu:", "cuda:-1", "cpu:7", "meta", "", None, "cuda:99999"])
+def test_a_device_that_is_none(name):
+    with pytest.raises(ValueError, match=r"expected (device cpu, cuda|a device that exists)"):
+        choose_device(name)

@@ -426,3 +426,65 @@ def test_hub_without_the_repository(tmp_path):
     with hub(tmp_path) as (endpoint, _):
         answer = load_in_a_process("owner/other", endpoint, tmp_path / "home")
     assert answer.startswith("WeightsError no config.json of owner/other on the hub, nor such a folder here")
+
+
+@pytest.mark.parametrize("model", [None, torch.nn.Linear(2, 2), "spit_tiny_16"])
+def test_something_that_is_no_model_is_not_saved(tmp_path, model):
+    with pytest.raises(TypeError, match="expected a model of spit to save, got"):
+        save(model, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b", "/proc/nowhere/model"])
+def test_a_folder_that_cannot_be_made(tmp_path, name):
+    with pytest.raises(WeightsError, match=r"cannot be made \(.*\); choose another one"):
+        save(tiny(), tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "./" + "a" * 300, "a\0b"])
+def test_a_name_that_no_file_can_have(name):
+    with pytest.raises(WeightsError, match="which cannot be read"):
+        load(name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "cpu", torch.int64, None])
+def test_a_dtype_is_no_device(tmp_path, dtype):
+    with pytest.raises(TypeError, match=r"expected dtype as a floating torch.dtype"):
+        load(save(tiny(), tmp_path), dtype)
+
+
+@pytest.mark.parametrize(("key", "value"), [
+    ("num_classes", 2**63), ("num_classes", 2**40), ("num_classes", 10**7), ("depth", 2**63), ("depth", 1000),
+    ("width", 2**63), ("width", 2**16), ("channels", 1000), ("resolution", 1024), ("position_bins", 1024),
+    ("eval_size", 2**63), ("mlp_ratio", 1e30)])
+def test_a_config_that_asks_for_too_much_is_refused_before_it_is_made(tmp_path, monkeypatch, key, value):
+    folder = save(tiny(), tmp_path)
+    document = json.loads((folder / CONFIG).read_text())
+    document["model"][key] = value
+    (folder / CONFIG).write_text(json.dumps(document))
+
+    class Forbidden(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            made = function(*args, **(kwargs or {}))
+            if isinstance(made, torch.Tensor) and not made.is_meta:
+                assert made.numel() < 10**6
+            return made
+
+    with Forbidden(), pytest.raises(WeightsError):
+        load(folder)
+
+
+def test_deeply_nested_json_is_no_config(tmp_path):
+    folder = save(tiny(), tmp_path)
+    (folder / CONFIG).write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(WeightsError, match=r"config.json is not one that spit writes"):
+        load(folder)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(tmp_path, value):
+    model = tiny()
+    with torch.no_grad():
+        model.head.linear.weight[1, 2] = value
+    with pytest.raises(WeightsError, match=r"expected finite weights, got NaN or infinity in head.linear.weight"):
+        load(save(model, tmp_path))

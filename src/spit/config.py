@@ -32,10 +32,11 @@ class ModelConfig(TransformerOptions, FeatureOptions):
     backbone: str = option("transformer", "f: transformer, or a name given to register_backbone")
     backbone_options: Mapping[str, Any] = option(dict, "Options of a registered f")
     token_budget: int | None = option(256, "In training, keep at most this many random tokens of an image", least=1)
-    num_classes: int = option(1000, "Logits of h; 0 returns the class token instead", least=0)
+    num_classes: int = option(1000, "Logits of h; 0 returns the class token instead", least=0, most=2**24)
     class_names: tuple[str, ...] = option((), "Names of the classes, if known")
-    train_size: int | None = option(None, "Side of the squares that the model was trained on, if known", least=1)
-    eval_size: int | None = option(None, "Side of the square that the model is asked at, if known", least=1)
+    train_size: int | None = option(None, "Side of the squares that the model was trained on, if known", least=1,
+                                    most=2**14)
+    eval_size: int | None = option(None, "Side of the square that the model is asked at, if known", least=1, most=2**14)
     eval_crop: float | None = option(
         0.875, "Share of the resized short side that the square takes at evaluation; none rescales the whole image to "
                "the square", above=0, most=1)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 Images = Tensor | Sequence[Tensor]
 
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 ROUNDING = 1e-4  # tolerance around [0, 1] for float images: resizing can leave 1 + 2.4e-7
 
 
@@ -86,6 +87,9 @@ def _check(block: Tensor) -> None:
         raise TypeError(f"expected uint8 or floating images, got {block.dtype}; convert with .to(torch.uint8)")
     if block.is_meta:  # it has no pixels; the kernels refuse the device by name
         return
+    if block.dtype not in FLOATS:  # torch computes nothing in 8 bits and fewer
+        raise TypeError(f"expected uint8, half, bfloat16, float or double images, got {block.dtype}; convert with "
+                        ".float()")
     low, high = (bound.item() for bound in torch.aminmax(block.detach()))
     stray = max(ROUNDING, torch.finfo(block.dtype).eps)
     if not (low >= -stray and high <= 1 + stray):  # NaN fails both comparisons

@@ -1,5 +1,6 @@
 """Predictor and Prediction: a model that is ready to answer, and what it says about images it has seen."""
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
@@ -21,15 +22,17 @@ from spit.forward_pass import ForwardPass, each_alone
 from spit.images import image_blocks, quantize, to_float
 from spit.model import SpitModel
 from spit.registry import load_model
-from spit.tokens import Tokens
+from spit.tokens import Tokens, plural
 
 if TYPE_CHECKING:
     from spit.attribution import Method, Target
     from spit.segmentation import Segmentation
 
 DEFAULT_SIZE = 224
+LARGEST = 2**14  # side of a square
 SEEN = 2**18  # most pixels of a whole image that a model sees by default, 512 × 512; about 1,000 superpixels
 KEPT = 2**28  # numbers that a Prediction keeps of its layers, 1 GiB of float32; beyond, they are computed again
+DEVICE = re.compile(r"(?P<kind>cpu|cuda)(:(?P<index>\d{1,4}))?")
 ALONE = ("cpu",)  # devices where each image runs alone: a batch is no faster, and an image's answers stay its own
 
 Source = Tensor | NDArray[np.uint8] | Picture | str | PathLike[str]
@@ -71,21 +74,23 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
         raise TypeError(f"expected a name, a path or a hub id, got {type(source).__name__}; a model goes to "
                         "spit.Predictor(model)")
     place = choose_device(device)
-    path = Path(source)
-    name = path.stem if path.is_file() else path.name
-    return Predictor(load_model(source).to(place), name, size)
+    model, path = load_model(source).to(place), Path(source)
+    return Predictor(model, path.stem if path.is_file() else path.name, size)
 
 
 def choose_device(name: str) -> str:
     """The name of a device that exists and that spit has kernels for; "auto" is CUDA if there is any, else the CPU."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    kind = str(name).partition(":")[0]
-    if kind not in ("cpu", "cuda"):
-        raise ValueError(f"expected device cpu, cuda or auto, got {name!r}")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"expected a device that exists, but torch finds no CUDA device for {name!r}; use cpu")
-    return name
+    found = DEVICE.fullmatch(str(name))
+    if found is None:
+        raise ValueError(f"expected device cpu, cuda or auto, got {name!r}; cuda:1 is the second GPU")
+    present = 1 if found["kind"] == "cpu" else torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if int(found["index"] or 0) >= present:
+        raise ValueError(f"expected a device that exists, but torch finds "
+                         f"{'no CUDA device' if present == 0 else plural(present, 'device')} for {name!r}; use cpu"
+                         f"{' or cuda:0' if found['kind'] == 'cuda' and present else ''}")
+    return str(name)
 
 
 class Predictor:
@@ -172,7 +177,7 @@ class Predictor:
             if cropped or any(sides):
                 image_blocks(whole)  # checks values before resizing clamps them
             if cropped:
-                whole = [self._square(image, size or self.size) for image in whole]
+                whole = [self.square(image, size) for image in whole]
                 seen += whole
             else:
                 seen += [image if side is None else resize(image, side)
@@ -180,11 +185,12 @@ class Predictor:
             originals += whole
         return Prediction(self, seen, originals)
 
-    def _square(self, image: Tensor, size: int) -> Tensor:
+    def square(self, image: Tensor, size: int | None = None) -> Tensor:
+        """What the model sees of an image with ``crop=True``, ``(3, size, size)`` uint8."""
         if image.shape[0] != 3:
             raise ValueError(f"expected images of 3 channels to crop, got shape {tuple(image.shape)}; crop=False takes "
                              "the whole image")
-        return central_square(quantize(image[None])[0], size, self.model.config.eval_crop)
+        return central_square(quantize(image[None])[0], size or self.size, self.model.config.eval_crop)
 
     def __repr__(self) -> str:
         return f"Predictor({self.name}, {self.model.config.tokenizer} tokens, {self.size} px, {self.device})"
@@ -351,5 +357,5 @@ def _check(model: SpitModel, size: int | None) -> None:
     if model.training:
         raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; call "
                          "model.eval()")
-    if size is not None and size < 1:
-        raise ValueError(f"expected a size of at least 1 pixel, got {size}")
+    if size is not None and not 1 <= size <= LARGEST:
+        raise ValueError(f"expected a size of 1 to {LARGEST:,} pixels, got {size}")

@@ -36,7 +36,8 @@ def check_labels(blocks: Any, offsets: Any) -> tuple[tuple[Tensor, ...], Tensor]
             missing = next(label for label, seen in enumerate([*found, -1]) if label != seen)
             raise ValueError(f"expected a pixel in every region, got none in region {missing} of image {image}; use "
                              "Partition.from_labels(labels), which leaves no gaps")
-    return tuple(block.int() for block in blocks), offsets
+    # Copies: a caller who changes his own labels later must not change what kernels index with.
+    return tuple(block.to(torch.int32, copy=True) for block in blocks), offsets.clone()
 
 
 def check_offsets(offsets: Any, images: int, device: torch.device) -> Tensor:
@@ -61,7 +62,7 @@ def check_frames(frames: Any, boxes: Tensor) -> Tensor:
         row = int(bad.any(1).nonzero()[0])
         raise ValueError(f"expected frames (y0, x0, y1, x1) that contain the boxes of their regions, got "
                          f"{given[row].tolist()} for {boxes[row].tolist()}, row {row}")
-    return given.int()
+    return given.to(torch.int32, copy=True)
 
 
 def check_hierarchy(
@@ -90,7 +91,7 @@ def check_hierarchy(
         if bool(((own < 0) | (own >= above.diff().repeat_interleave(below.diff()))).any()):
             raise ValueError(f"expected parents of level {level} from 0 to below the regions of their image at level "
                              f"{level + 1}, {few(above.diff().tolist())}, got {int(own.min())} to {int(own.max())}")
-        checked.append(own.int())
+        checked.append(own.to(torch.int32, copy=True))
     return tuple(checked), tuple(levels)
 
 

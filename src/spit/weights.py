@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from spit.config import ModelConfig
+from spit.documents import read_json
 from spit.embedder import resize_patches
 from spit.errors import MissingExtra, WeightsError
 from spit.model import SpitModel
@@ -31,6 +32,8 @@ PROJECTION = "embedder.projection.weight"
 TEMPORARY = ".spit-saving"  # always the same, so that a killed process leaves one file at most
 WEIGHTS_NAME = re.compile(r"model-[0-9a-f]{16}\.safetensors")
 HUB_ID = re.compile(r"(?P<repo>(?P<owner>\w[\w.-]*)/\w[\w.-]*)(@(?P<revision>[\w./-]+))?")
+OWN_PARTS = ("interpolating", "transformer")
+LONGEST = 60  # characters of a name in a message
 FILE_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 
 
@@ -52,6 +55,9 @@ class Checkpoint:
             dtype: of the model's floating parameters, whatever they are on disk.
             num_classes: if it differs from the config's, the class names are dropped.
         """
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+            raise TypeError(f"expected dtype as a floating torch.dtype, such as torch.float32, got {dtype!r}; a device "
+                            "goes to model.to(device)")
         config = config or self.config
         if num_classes is not None:
             config = config.replace(num_classes=num_classes)
@@ -59,6 +65,7 @@ class Checkpoint:
             if name not in parts:
                 raise WeightsError(f"{self.source}: its {parts.kind} {name!r} is not registered; {IMPORT_FIRST}")
         try:
+            self._check_size()
             with torch.random.fork_rng(enabled=config.num_classes == self.config.num_classes, devices=()):
                 model = SpitModel(config)
         except (TypeError, ValueError) as error:
@@ -74,6 +81,7 @@ class Checkpoint:
         if config.resolution != self.config.resolution:
             tensors[PROJECTION] = self._resized(config.resolution)
         check_tensors(self.source, expected, tensors)
+        check_finite(self.source, tensors)
         model.load_state_dict(tensors)
         return model.to(dtype)
 
@@ -85,6 +93,18 @@ class Checkpoint:
             raise WeightsError(f"{self.source}: expected resolution={config.resolution}, which its weights were learnt "
                                f"for, got {resolution}; with {own} they cannot be resized")
         return resize_patches(self.tensors[PROJECTION].float(), config.channels, config.resolution, resolution)
+
+    def _check_size(self) -> None:
+        """Compare with the config before memory is allocated: a config of a few bytes can ask for terabytes."""
+        if (self.config.extractor, self.config.backbone) == OWN_PARTS:
+            with torch.device("meta"), torch.random.fork_rng(devices=()):
+                check_tensors(self.source, SpitModel(self.config).state_dict(), self.tensors)
+            return
+        head = self.tensors.get("head.linear.weight")
+        classes = 0 if head is None else len(head)
+        if classes != self.config.num_classes:
+            raise WeightsError(f"{self.source}: expected a head of {self.config.num_classes} classes, as {CONFIG} "
+                               f"says, got one of {classes}")
 
 
 def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | None = None) -> Path:
@@ -105,17 +125,23 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
         >>> spit.load_model(folder).config == model.config
         True
     """
+    if not isinstance(model, SpitModel):
+        raise TypeError(f"expected a model of spit to save, got {type(model).__name__}; spit.create_model and "
+                        "spit.from_timm make one, and a predictor has one, predictor.model")
     if TOKENIZERS.name_of(model.tokenizer) is None:
         raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of class "
                            f"{type(model.tokenizer).__name__}; register it with spit.register_tokenizer, or save "
                            "model.with_tokenizer(...)")
     folder = Path(folder)
-    _refuse_folder(folder)
     try:
+        _refuse_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise WeightsError(f"expected a folder to save into, but {folder} or one above it is a file; "
                            "choose a new folder") from error
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        raise WeightsError(f"expected a folder to save into, but {_shown(folder)} cannot be made ({_reason(error)}); "
+                           "choose another one") from error
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     if dtype is not None:
         tensors = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
@@ -143,6 +169,7 @@ def read(source: str | PathLike[str]) -> Checkpoint:
             dot or a slash, ends with a slash, or whose parent folder exists is a folder.
     """
     path = Path(source)
+    check_name(path)
     if path.is_file():
         raise WeightsError(f"expected a folder with {CONFIG} and weights, got the file {path}; give its folder if "
                            "spit saved it; spit.from_timm reads a ViT from .safetensors or .pth")
@@ -157,7 +184,7 @@ def read(source: str | PathLike[str]) -> Checkpoint:
 def is_saved_model(folder: Path) -> bool:
     """Whether a folder holds a config of spit's, sound or of another version."""
     try:
-        config = json.loads((folder / CONFIG).read_text())
+        config = read_json((folder / CONFIG).read_text())
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and "spit" in config
@@ -172,6 +199,34 @@ def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str,
     if wrong:
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         raise WeightsError(f"{source}: the tensors do not fit the config: {'; '.join(wrong[:3])}{more}")
+
+
+def check_finite(source: str, tensors: Mapping[str, Tensor]) -> None:
+    """Raise WeightsError if a tensor has NaN or infinity, as a run that diverged leaves them."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
+            raise WeightsError(f"{source}: expected finite weights, got NaN or infinity in {name}; take an earlier "
+                               "checkpoint, or get the file again")
+
+
+def check_name(path: Path) -> None:
+    """Raise WeightsError if no file can have this name."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"expected the name of a model, a path or a hub id, got {_shown(path)}, which cannot be "
+                           f"read ({_reason(error)})") from error
+
+
+def _shown(path: Path) -> str:
+    text = str(path) if str(path).isprintable() else repr(str(path))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _reason(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _refuse_folder(folder: Path) -> None:
@@ -191,7 +246,7 @@ def _refuse_folder(folder: Path) -> None:
 def read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig, str, str]:
     """The config of a saved model, and the name and SHA-256 of its weights file."""
     try:
-        config = json.loads(fetch(CONFIG).read_text())
+        config = read_json(fetch(CONFIG).read_text())
         if config["spit"] != FORMAT:
             raise ValueError(f"format {config['spit']!r}, this version of spit reads {FORMAT}")
         name, sha256 = config["weights"]["file"], config["weights"]["sha256"]

@@ -1,4 +1,5 @@
 import pickle
+from contextlib import suppress
 
 import pytest
 import safetensors.torch
@@ -212,3 +213,23 @@ def test_no_file(tmp_path):
         from_timm(tmp_path / "vit.pth")
     with pytest.raises(WeightsError, match="no file"):
         from_timm(tmp_path / "vit.safetensors")
+
+
+@pytest.mark.parametrize("name", vit())
+@pytest.mark.parametrize("change", [
+    lambda tensor: tensor.new_zeros(()), lambda tensor: tensor[:0], lambda tensor: tensor[None],
+    lambda tensor: torch.cat([tensor, tensor[:1]]), lambda tensor: torch.cat([tensor, tensor[..., :1]], -1),
+    lambda tensor: tensor.to_sparse(), lambda tensor: tensor.to("meta"), lambda tensor: tensor + 1j,
+    lambda tensor: tensor * float("nan")], ids=["scalar", "empty", "nested", "longer", "wider", "sparse", "meta",
+                                               "complex", "nan"])
+def test_one_wrong_tensor(name, change):
+    tensors = vit()
+    tensors[name] = change(tensors[name])
+    with suppress(WeightsError):  # and no other error; a longer head is another number of classes, and the like
+        assert from_timm(tensors)(IMAGES).isfinite().all()
+
+
+@pytest.mark.parametrize("colors", [{"mean": (0.5, 0.5)}, {"std": (1, 1, 0)}, {"std": (1, 1)}])
+def test_wrong_colors(colors):
+    with pytest.raises(ValueError, match="expected mean and std of 3 colours"):
+        from_timm(vit(), **colors)

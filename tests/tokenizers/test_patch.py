@@ -47,3 +47,12 @@ def test_a_patch_has_pixels(size: int) -> None:
 def test_a_patch_has_whole_pixels(size: object) -> None:
     with pytest.raises((TypeError, ValueError), match=str(size)):
         PatchTokenizer(size)
+
+
+@pytest.mark.parametrize("size", [2**16 + 1, 2**31, 2**32, 2**63, 10**30])
+def test_a_size_beyond_any_image(size):
+    with pytest.raises(ValueError, match=f"expected size of at most 65536, got {size}"):
+        PatchTokenizer(size)
+    part = PatchTokenizer(2**16)(torch.zeros(1, 3, 5, 7))
+    assert part.counts.tolist() == [1]
+    assert part.frames.tolist() == [[0, 0, 2**16, 2**16]]

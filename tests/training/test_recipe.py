@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import spit
 from spit.errors import WeightsError
 from spit.registry import create_model, load_model, model_config
 from spit.training import TrainingError
@@ -129,15 +130,18 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Recipe.read(Path("smok"))
 
 
-def test_those_that_were_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "lib/site-packages"
-    (package / "spit-0.dist-info").mkdir(parents=True)
-    (package / "spit-0.dist-info/METADATA").write_text("Metadata-Version: 2.4\nName: spit\nVersion: 0\n")
-    (package / "spit-0.dist-info/RECORD").write_text("spit/py.typed,,\n../../share/spit/recipes/own.toml,,\n")
-    monkeypatch.setattr("sys.path", [str(package)])
-    monkeypatch.setattr("spit.training.recipe.__file__", str(package / "spit/training/recipe.py"))
-    assert {name: path.resolve() for name, path in recipes().items()} == {
-        "own": tmp_path / "share/spit/recipes/own.toml"}
+def test_they_are_inside_the_package() -> None:
+    """So that an installation by ``pip install --target`` has them too."""
+    package = Path(spit.__file__).parent
+    data = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert "recipes/*.toml" in data["package-data"]["spit"]
+    assert sorted(recipes().values()) == sorted((package / "recipes").glob("*.toml")) != []
+
+
+def test_a_deeply_nested_recipe(tmp_path: Path) -> None:
+    (tmp_path / "deep.toml").write_text("x = " + "[" * 5000 + "]" * 5000)
+    with pytest.raises(TrainingError, match="expected a recipe in TOML"):
+        Recipe.read(tmp_path / "deep.toml")
 
 
 def test_no_recipe(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from spit import registry
 from spit.backbone import Transformer
+from spit.documents import read_json
 from spit.embedder import take_class_token
 from spit.errors import WeightsError
 from spit.forward_pass import ForwardPass
@@ -88,9 +89,10 @@ def load_prototypes(source: Prototypes | str | PathLike[str]) -> Prototypes:
         path = folder / FILE
     try:
         with safe_open(str(path), framework="pt") as file:
-            about = json.loads((file.metadata() or {})["prototypes"])
+            about = read_json((file.metadata() or {})["prototypes"])
             values, counts = (file.get_tensor(name) for name in ("prototypes", "counts"))
-        if about.pop("format") != FORMAT or values.ndim != 3 or counts.shape != values.shape[:1]:
+        if about.pop("format") != FORMAT or values.ndim != 3 or counts.shape != values.shape[:1] or (
+                not values.isfinite().all()):
             raise ValueError("another format")
     except FileNotFoundError as error:
         raise WeightsError(f"{source}: expected a file of prototypes or the name of a model, but there is "

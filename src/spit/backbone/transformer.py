@@ -24,12 +24,12 @@ WITHOUT_GRAPHS: dict[str | None, str | None] = {
 class TransformerOptions(Options):
     """The options of f, shared by :class:`Transformer` and :class:`spit.ModelConfig`."""
 
-    width: int = option(192, "Columns D of a token", least=1)
-    depth: int = option(12, "Attention blocks", least=1)
+    width: int = option(192, "Columns D of a token", least=1, most=2**16)
+    depth: int = option(12, "Attention blocks", least=1, most=1024)
     heads: int = option(3, "Attention heads of a block", least=1)
-    mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0)
+    mlp_ratio: float = option(4.0, "Inner width of a block's MLP over D", above=0, most=1024)
     qkv_bias: bool = option(False, "Whether queries, keys and values have a bias: DeiT's do, SPiT's do not")
-    layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales")
+    layer_scale: float | None = option(1e-5, "Initial LayerScale; none for no scales", least=0, most=1000)
     drop_path: float = option(
         0.0, "Stochastic depth of the last block; it grows linearly from 0 in the first, as timm's drop_path_rate",
         least=0, below=1)
@@ -39,6 +39,9 @@ class TransformerOptions(Options):
         super().__post_init__()
         if self.width % self.heads:
             raise ValueError(f"expected a width that heads divide, got width={self.width} and heads={self.heads}")
+        if round(self.width * self.mlp_ratio) < 1:
+            raise ValueError(f"expected an MLP of at least one column, got width={self.width} and "
+                             f"mlp_ratio={self.mlp_ratio}")
 
 
 class Transformer(nn.Module):

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from spit.cli import STOPPED
+from spit.cli.batch import batch
 from spit.cli.bench import bench
 from spit.cli.classify import classify
+from spit.cli.companions import command_line
 from spit.cli.console import tell
 from spit.cli.convert import convert
 from spit.cli.correspond import correspond
@@ -31,8 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, train_head, retrofit,
-             convert):
+for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, batch, bench, train, train_head,
+             retrofit, convert):
     app.command()(command(verb))
 app.add_typer(evaluation)
 
@@ -63,6 +65,7 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" rather than failing on ×
+    command_line.set(tuple(arguments))
     try:
         # In this mode typer returns the code of typer.Exit and raises errors of usage.
         code = app(arguments or ["--help"], prog_name="spit", standalone_mode=False)

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from spit import __version__
 from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection
 from spit.attribution.drawing import CAPTIONS, PAPER_PROTOTYPE, occlusion_rows, panel_row
 from spit.attribution.methods import class_index
 from spit.attribution.removal import TokenRemoval
+from spit.cli.claims import Shared
 from spit.cli.classify import Naming, show_top, top_json
+from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
@@ -48,7 +51,7 @@ class Page(NamedTuple):
 
 
 def explain(images: Images, methods: MethodOptions, asking: Asking, models: Models, tokenizer: TokenizerChoice,
-            naming: Naming, reading: Reading, output: Output, running: Running) -> int:
+            naming: Naming, reading: Reading, sharing: Sharing, output: Output, running: Running) -> int:
     """Show which pixels a prediction rests on.
 
     For cat.jpg: cat.explain.png (image, tokens and a map for each method, a row for each model), cat.occlusion.png
@@ -67,6 +70,10 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         target = None if asking.target is None else class_index(predictor.class_names, asking.target)
         explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out))
     several = len(explained) > 1
+    shared = Shared(inputs, "explain.json", {"models": [{
+        "model": own.predictor.digest, "name": own.predictor.name, "config": own.predictor.model.config.to_dict(),
+        "size": own.predictor.size, "methods": {method.name: method.config() for method in own.methods},
+        "target": own.target} for own in explained], "top": naming.top, "spit": __version__})
     note = (f"Pixels in the order of {explained[0].methods[0].name}. Removed pixels get the mean colour; below, the "
             "probability before and after")
 
@@ -76,7 +83,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         panel = draw_panel([page.panel for page in pages], item.path.name)
         strips = draw_panel([row for page in pages for row in page.strips], item.path.name, note)
         return item.write("explain.json", {"size": explained[0].predictor.size,
-                                           "models": [page.document for page in pages]}, {
+                                           "models": [page.document for page in pages], "key": shared.key(item)}, {
             "panel": ("explain.png", encode_png(panel)), "occlusion": ("occlusion.png", encode_png(strips)),
             **{file: (file, _npy(values)) for page in pages for file, values in page.maps.items()}})
 
@@ -91,7 +98,8 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             for name, reason in own.left_out.items():
                 show(f"{own.predictor.name}: {name} is left out; {reason}")
 
-    return answer_each(inputs, "Explaining", work, show_all, running.as_json, output=str(output.output))
+    return answer_each(inputs, "Explaining", work, show_all, running.as_json, shared, sharing.workers,
+                       output=str(output.output))
 
 
 def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> Page:

@@ -3,15 +3,22 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
+from os.path import realpath
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spit import __version__
+from spit.cli.companions import companions
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
 from spit.cli.outputs import read_about, write_files
 from spit.data.folders import image_paths
 from spit.errors import ImageError, SpitError
+
+if TYPE_CHECKING:
+    from spit.cli.claims import Shared
 
 Document = dict[str, Any]
 
@@ -40,7 +47,7 @@ class Input:
         earlier = read_about(file).get("image")
         write_files({**{self.folder / files[kind]: data for kind, (_, data) in contents.items()},
                      file: (json.dumps(document, indent=2) + "\n").encode()}, self.given)
-        if isinstance(earlier, str) and Path(earlier).resolve() != self.path.resolve():
+        if isinstance(earlier, str) and realpath(earlier) != realpath(self.path):
             tell(f"{shown(file)} and its files replaced those of {shown(earlier)}; another --output keeps both")
         return document
 
@@ -73,7 +80,8 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
 
 def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Document],
-                show_all: Callable[[list[Document]], None], as_json: bool, **about: Any) -> int:
+                show_all: Callable[[list[Document]], None], as_json: bool, shared: "Shared | None" = None,
+                workers: int = 1, **about: Any) -> int:
     """Work on every image behind a progress bar, print the answers, and return the exit code.
 
     An image that fails is reported, and the others go on. A single image raises its error. A full disk and the like
@@ -82,20 +90,36 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
     Args:
         work: takes an image, and a function that shows what is being done.
         show_all: prints the answers if there are any.
+        shared: takes answers of other processes on the same images; an image that one is working on comes last.
+        workers: processes on the images of ``shared``, this one among them.
         about: what JSON has beside images and failures.
     """
-    answers: list[Document] = []
+    found: dict[Path, Document] = {}
     failed: list[Document] = []
-    with track(inputs, description) as (items, say):
-        for item in items:
+    others: list[Input] = []
+
+    def answer(item: Input, say: Say, wait: bool) -> None:
+        if shared is None:
+            found[item.path] = work(item, say)
+            return
+        with shared.claim(item, wait) as mine:
+            if mine:
+                found[item.path] = shared.finished(item) or work(item, say)
+            else:
+                others.append(item)
+
+    others_run = companions(min(workers, len(inputs)) - 1, shared.before) if shared is not None else nullcontext()
+    with others_run, track(inputs, description) as (items, say):
+        for item, wait in chain(((item, False) for item in items), ((item, True) for item in others)):
             try:
-                answers.append(work(item, say))
+                answer(item, say, wait)
             except (SpitError, ValueError) as error:
                 if len(inputs) == 1:
                     raise
                 reason = " ".join(str(error).split())
                 failed.append({"image": str(item.path), "error": reason})
                 tell(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
+    answers = [found[item.path] for item in inputs if item.path in found]
     if failed:
         tell(f"{len(failed)} of {len(inputs)} images failed")
     if as_json:
@@ -118,10 +142,10 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
     if not path.is_dir():
         return [(path, PurePath(path.name))]
     files = image_paths(path)
-    if output is not None and output.resolve() != path.resolve():
-        files = [file for file in files if not file.resolve().is_relative_to(output.resolve())]
+    if output is not None and realpath(output) != realpath(path):
+        files = [file for file in files if not Path(realpath(file)).is_relative_to(realpath(output))]
     elif output is not None:  # photos and outputs side by side
         made = {output / str(file) for about in output.rglob("*.json") for file in read_about(about)["files"].values()}
         files = [file for file in files if file not in made]
-    prefix = PurePath() if alone else PurePath(path.resolve().name)
+    prefix = PurePath() if alone else PurePath(PurePath(realpath(path)).name)
     return [(file, prefix / file.relative_to(path)) for file in files]

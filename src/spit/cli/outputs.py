@@ -1,6 +1,5 @@
 """Files written whole or not at all."""
 
-import json
 import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spit.cli.console import shown
+from spit.documents import read_json
 
 
 def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
@@ -16,9 +16,9 @@ def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -
     If the disk is full or a folder cannot be written, no temporary or half-written file is left. ``inputs`` must not be
     overwritten.
     """
-    protected = {path.resolve() for path in inputs}
+    protected = {os.path.realpath(path) for path in inputs}  # unlike resolve, also of links in a circle
     for path in contents:
-        if path.resolve() in protected:
+        if os.path.realpath(path) in protected:
             raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
     temporaries: dict[Path, Path] = {}
     try:
@@ -41,7 +41,7 @@ def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -
 def read_about(file: Path) -> dict[str, Any]:
     """The document that an earlier run wrote there about an image and its files; one without files if there is none."""
     try:
-        document = json.loads(file.read_bytes())
+        document = read_json(file.read_bytes())
     except (OSError, ValueError):
         document = None
     return document if isinstance(document, dict) and isinstance(document.get("files"), dict) else {"files": {}}

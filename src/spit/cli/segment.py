@@ -1,9 +1,7 @@
 """``spit segment``: the salient object of images, cut out."""
 
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +9,14 @@ from PIL import Image
 from torch import Tensor
 
 from spit import __version__
+from spit.cli.claims import Shared
+from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown, tell
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
-from spit.cli.outputs import read_about
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
-from spit.evaluation.runner import case_of
 from spit.options import Options, option
 from spit.segmentation import Cut, Segmentation, segment_prediction
 from spit.segmentation.head import head_for
@@ -37,7 +35,7 @@ class Repeating(Options):
 
 
 def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, repeating: Repeating,
-            reading: Reading, output: Output, running: Running) -> int:
+            reading: Reading, sharing: Sharing, output: Output, running: Running) -> int:
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
@@ -53,8 +51,7 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     settings = {"model": predictor.digest, "config": predictor.model.config.to_dict(), "cut": cut.to_dict(),
                 "token_head": head and head.digest,
                 "size": models.size, "spit": __version__}
-    kept: list[str] = []
-
+    shared = Shared(inputs, ABOUT, settings, earlier=not repeating.again)
     reduced: list[str] = []
 
     def told(line: str) -> None:
@@ -64,11 +61,6 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         reduced.append(line)
 
     def work(item: Input, say: Say) -> dict[str, Any]:
-        key, known = _key(item.path, settings), read_about(item.folder / item.name(ABOUT))
-        if not repeating.again and key is not None and known.get("key") == key and all(
-                (item.folder / file).is_file() for file in known["files"].values()):
-            kept.append(str(item.path))
-            return known
         name = shown(item.path.name)
         say(f"{name}: reading")
         image = reading.load(item.path)
@@ -81,7 +73,7 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         say(f"{name}: pictures")
         return item.write(ABOUT, {
             "width": image.shape[2], "height": image.shape[1], "seen": list(prediction.images[0].shape[:0:-1]),
-            "key": key, "model": predictor.name,
+            "key": shared.key(item), "model": predictor.name,
             "tokens": int(found.partition.counts[0]), "foreground": round(float(found.mask[0].float().mean()), 6),
             "tau": None if found.tau[0].isnan() else float(found.tau[0]), "settings": settings}, _draw(image, found))
 
@@ -93,12 +85,12 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
             show(f"{plural(empty, 'image')} without a foreground: nothing to cut")
         if len(reduced) > 1:
             show(f"{len(reduced)} images of more than 512 × 512 pixels were seen at that many")
-        if kept:
-            show(f"{len(kept)} of {len(documents)} were done earlier with these settings; --again repeats them")
+        if shared.taken:
+            show(f"{len(shared.taken)} of {len(documents)} were done earlier with these settings; --again repeats them")
 
     try:
-        return answer_each(inputs, "Segmenting", work, show_all, running.as_json, output=str(output.output),
-                           done_earlier=kept)
+        return answer_each(inputs, "Segmenting", work, show_all, running.as_json, shared, sharing.workers,
+                           output=str(output.output), done_earlier=shared.taken)
     except KeyboardInterrupt:
         raise Stopped("stopped; the same command continues with the remaining images") from None
 
@@ -118,11 +110,3 @@ def _draw(image: Tensor, found: Segmentation) -> dict[str, tuple[str, bytes]]:
 
 def _size(image: Tensor) -> str:
     return f"{image.shape[2]:,} × {image.shape[1]:,}"
-
-
-def _key(path: Path, settings: dict[str, Any]) -> str | None:
-    """A hash of a file's bytes and the settings; None if it cannot be read, which loading it will report."""
-    try:
-        return case_of(content=hashlib.sha256(path.read_bytes()).hexdigest(), **settings)
-    except OSError:
-        return None

@@ -5,6 +5,9 @@ from typing import Any
 
 from torch import Tensor
 
+from spit import __version__
+from spit.cli.claims import Shared
+from spit.cli.companions import Sharing
 from spit.cli.console import Say
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Output, Reading, Running, TokenizerChoice
@@ -26,18 +29,22 @@ class LabelFiles(Options):
     levels_strip: bool = option(False, "Also write IMG.levels.png: every level side by side")
 
 
-def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, reading: Reading, output: Output,
-             running: Running) -> int:
+def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, reading: Reading, sharing: Sharing,
+             output: Output, running: Running) -> int:
     """Cut images into tokens, and write pictures and label maps.
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
     pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep
     their structure. Files of an earlier run are replaced; your images never are. An image that cannot be read is
-    reported, the others go on, and the exit code is 2.
+    reported, the others go on, and the exit code is 2. Several processes may share a folder: each image is done once.
     """
     chosen, place = tokenizer.build(), running.place
     if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):
         raise ValueError("--levels-strip shows the levels of superpixels; leave --tokenizer out")
+
+    inputs = find_inputs(images, output.output)
+    shared = Shared(inputs, "json", {"tokenizer": TOKENIZERS.name_of(chosen), "options": chosen.config(),
+                                     "files": files.to_dict(), "spit": __version__})
 
     def work(item: Input, _: Say) -> dict[str, Any]:
         image = reading.load(item.path).to(place)
@@ -56,13 +63,13 @@ def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, read
             "options": chosen.config(), "regions": int(partition.counts[0]),
             "regions_per_level": None if hierarchy is None else hierarchy.counts[1:, 0].tolist(),
             "region_size": {"min": int(sizes.min()), "mean": float(sizes.double().mean()), "max": int(sizes.max())},
-            "labels_encoding": encoding}, contents)
+            "labels_encoding": encoding, "key": shared.key(item)}, contents)
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         show_files(documents, output.output, ("regions", "mean pixels"), lambda document: (
             f"{document['regions']:,}", f"{document['region_size']['mean']:,.0f}"))
 
-    return answer_each(find_inputs(images, output.output), "Tokenizing", work, show_all, running.as_json,
+    return answer_each(inputs, "Tokenizing", work, show_all, running.as_json, shared, sharing.workers,
                        output=str(output.output))
 
 

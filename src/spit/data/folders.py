@@ -1,6 +1,7 @@
 """The images of a folder, in the same order on every machine."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from spit.data.images import FORMATS
@@ -9,11 +10,14 @@ from spit.errors import ImageError
 EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extension in extensions)
 
 
-def image_paths(root: str | os.PathLike[str]) -> list[Path]:
+def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTENSIONS) -> list[Path]:
     """List the image files under a folder, at any depth, sorted folder by folder.
 
     A file is an image by its extension, in any case. Hidden files and folders are skipped, such as macOS's
     ``._cat.jpg``. Links to files are followed; links to folders are not, so that the walk ends.
+
+    Args:
+        extensions: in lower case, with the dot (default: those of images).
 
     Raises:
         ImageError: the folder is missing, is not a folder, cannot be read, or holds no image.
@@ -27,9 +31,9 @@ def image_paths(root: str | os.PathLike[str]) -> list[Path]:
     for folder, folders, files in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [Path(folder, name) for name in files
-                  if not name.startswith(".") and Path(name).suffix.lower() in EXTENSIONS]
+                  if not name.startswith(".") and Path(name).suffix.lower() in extensions]
     if not paths:
-        raise ImageError(f"{root}: expected images in the folder or below ({', '.join(sorted(EXTENSIONS))}), "
+        raise ImageError(f"{root}: expected images in the folder or below ({', '.join(sorted(extensions))}), "
                          "got none; check the path")
     return sorted(paths, key=lambda path: path.relative_to(root).parts)
 

@@ -1,6 +1,8 @@
 """Read image files as tensors, safely also if they are hostile."""
 
+import ctypes
 import io
+import logging
 import os
 import threading
 import warnings
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
+from spit.data.capacity import capacity
 from spit.errors import ImageError
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
@@ -83,7 +86,7 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
         raise ValueError(f"expected max_pixels of at least 1, got {max_pixels}")
     shown, file = _open(source)
     shown = name or shown
-    with file, _quiet, _identify(file, shown, max_pixels) as image:
+    with _quiet, file, _identify(file, shown, max_pixels) as image:
         try:
             if least is not None:
                 image.draft(None, (least, least))
@@ -154,6 +157,15 @@ def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
     if width * height > max_pixels:
         raise ImageError(f"{name}: expected no more than the limit of {max_pixels:,} pixels (max_pixels), got "
                          f"{width} × {height} = {width * height:,}; raise it if you trust the file")
+    size = file.seek(0, io.SEEK_END)
+    try:
+        most = capacity(image, size)
+    except Exception as error:  # damaged tags of a TIFF raise many kinds of errors
+        raise ImageError(f"{name}: expected an image, but its header is damaged ({_reason(error)}); get the file "
+                         "again") from error
+    if width * height > most:
+        raise ImageError(f"{name}: expected a whole {image.format} image, but {size:,} bytes cannot hold {width} × "
+                         f"{height} pixels; its header or data is damaged: get the file again")
     if width < 1 or height < 1:
         raise ImageError(f"{name}: expected at least one pixel, got {width} × {height}; get the file again")
     return image
@@ -194,8 +206,21 @@ def _printable(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
+def _libtiff() -> ctypes.CDLL | None:
+    """The library in which Pillow reads TIFFs, if its functions can be called."""
+    try:
+        library = ctypes.CDLL(Image.core.__file__)  # type: ignore[attr-defined]
+        library.TIFFSetErrorHandler.restype = ctypes.c_void_p
+        library.TIFFSetErrorHandler.argtypes = [ctypes.c_void_p]
+    except (AttributeError, OSError, TypeError):
+        return None
+    return library
+
+
 class _Quiet:
     """Hides warnings while any thread decodes: Pillow warns about damaged metadata and sizes, which we check.
+
+    libtiff, which prints its own lines on stderr beside the error that Pillow raises, is silent too.
 
     ``warnings.catch_warnings`` replaces a list of the whole process, so overlapping uses in two threads can leave the
     wrong one in place. Here the first thread replaces it and the last one restores it.
@@ -205,6 +230,8 @@ class _Quiet:
         self._lock = threading.Lock()
         self._depth = 0
         self._caught = warnings.catch_warnings()
+        self._tiff = _libtiff()
+        self._print: int | None = None  # libtiff's own handler
 
     def __enter__(self) -> None:
         with self._lock:
@@ -212,6 +239,8 @@ class _Quiet:
                 self._caught = warnings.catch_warnings()
                 self._caught.__enter__()
                 warnings.simplefilter("ignore")
+                if self._tiff is not None:
+                    self._print = self._tiff.TIFFSetErrorHandler(None)
             self._depth += 1
 
     def __exit__(self, *exception: object) -> None:
@@ -219,6 +248,10 @@ class _Quiet:
             self._depth -= 1
             if self._depth == 0:
                 self._caught.__exit__(None, None, None)
+                if self._tiff is not None:
+                    self._tiff.TIFFSetErrorHandler(self._print)
 
 
 _quiet = _Quiet()
+# Pillow logs some errors that it raises too; without any handler, logging would print them on stderr.
+logging.getLogger("PIL").addHandler(logging.NullHandler())

@@ -10,12 +10,14 @@ import itertools
 import os
 import re
 import tarfile
+from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from spit.data.folders import EXTENSIONS
 from spit.errors import ImageError
 
+LONGEST = 2**16  # bytes of a class
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
@@ -37,7 +39,7 @@ def expand_pattern(pattern: str) -> list[str]:
     if os.path.exists(pattern):
         return [pattern]
     paths = []
-    for path in _expand_braces(pattern):
+    for path in expand_braces(pattern):
         found = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
         if not found:
             raise ImageError(f"{path}: no file has that pattern; check the path")
@@ -45,16 +47,21 @@ def expand_pattern(pattern: str) -> list[str]:
     return paths
 
 
-def index_shard(path: str | os.PathLike[str]) -> list[Member]:
-    """The images of a shard, in its order."""
+def index_shard(path: str | os.PathLike[str], file: BinaryIO | None = None) -> list[Member]:
+    """The images of a shard, in its order.
+
+    Args:
+        path: of the shard, for messages too.
+        file: the shard, opened elsewhere; left open (default: the file at the path).
+    """
     try:
-        with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
+        with (open(path, "rb") if file is None else nullcontext(file)) as opened, \
+                tarfile.open(fileobj=opened, mode="r:") as archive:
             files = [(member, *_split(member.name)) for member in archive if member.isreg()]
-            labels = {key: os.pread(file.fileno(), member.size, member.offset_data).decode(errors="replace").strip()
-                      for member, key, extension in files if extension == "cls"}
+            labels = {key: _text(opened, member) for member, key, extension in files if extension == "cls"}
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such shard; check the path") from error
-    except (tarfile.TarError, OSError) as error:
+    except (tarfile.TarError, OSError, ValueError) as error:  # ValueError: numbers in a header that no file has
         raise ImageError(f"{path}: expected a whole, uncompressed tar file ({error}); make it again") from error
     members = [Member(member.name, member.offset_data, member.size, labels.get(key))
                for member, key, extension in files if f".{extension.lower()}" in EXTENSIONS]
@@ -78,6 +85,13 @@ def is_shard(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() == ".tar"
 
 
+def _text(file: BinaryIO, member: tarfile.TarInfo) -> str:
+    if member.size > LONGEST:
+        raise ValueError(f"{member.name} has {member.size:,} bytes where a class is expected")
+    file.seek(member.offset_data)
+    return file.read(member.size).decode(errors="replace").strip()
+
+
 def _split(name: str) -> tuple[str, str]:
     """The key and the extension of a member; a hidden one has no extension."""
     path = PurePosixPath(name)
@@ -85,7 +99,8 @@ def _split(name: str) -> tuple[str, str]:
     return str(path.parent / stem), extension if stem else ""
 
 
-def _expand_braces(pattern: str) -> list[str]:
+def expand_braces(pattern: str) -> list[str]:
+    """The paths of a pattern with ``{000..012}`` and ``{a,b}`` expanded."""
     choices = []
     for index, part in enumerate(_BRACES.split(pattern)):  # literal, inside, literal, inside, …, literal
         if index % 2 and (match := _RANGE.fullmatch(part)):

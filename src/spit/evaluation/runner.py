@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 import torch
 
 from spit import __version__
+from spit.documents import read_json
 from spit.evaluation.report import Report, Sheet
 from spit.evaluation.samples import Sample
 from spit.options import Options, check_choice, option
@@ -181,7 +182,7 @@ class Journal:
         whole = data[: data.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                record = json.loads(line)
+                record = read_json(line)
                 case, _ = record["case"], record["image"]
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{path}: expected lines that an earlier run wrote, got {line[:40]!r} in line "

@@ -1,7 +1,6 @@
 """Samples: image files with the files of their truth, or with the class that is the folder they lie in."""
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from PIL import Image
 
 from spit.data.classes import folder_names, wordnet_ids
 from spit.data.folders import image_paths
+from spit.documents import read_json
 from spit.errors import ImageError
 
 Item = TypeVar("Item")
@@ -169,7 +169,7 @@ def read_real(path: Path, folder: LabelledFolder) -> list[frozenset[int]]:
         ImageError: no such file, or an image is not in it.
     """
     try:
-        table: Any = json.loads(path.read_text(encoding="utf-8"))
+        table: Any = read_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ImageError(f"{path}: expected a JSON file of ReaL labels ({error})") from error
     by_number = dict(enumerate(table, start=1)) if isinstance(table, list) else {}

@@ -27,13 +27,13 @@ _PUBLISHED = {"channels": 3, "normalization": "contrast", "fill": "zero", "gradi
 class FeatureOptions(Options):
     """The options of φ, shared by :class:`FeatureExtractor` and :class:`spit.ModelConfig`."""
 
-    channels: int = option(3, "Channels C of the images", least=1)
-    resolution: int = option(16, "Side K of the colour patches, the paper's β", least=1)
-    position_bins: int = option(16, "Side K of the position histogram", least=1)
+    channels: int = option(3, "Channels C of the images", least=1, most=1024)
+    resolution: int = option(16, "Side K of the colour patches, the paper's β", least=1, most=1024)
+    position_bins: int = option(16, "Side K of the position histogram", least=1, most=1024)
     position_sigma: float = option(0.025, "Bandwidth of the position histogram; 0 is the empirical histogram", least=0,
                                    below=math.inf)
     gradients: bool = option(True, "Whether tokens have gradient histograms")
-    gradient_bins: int = option(16, "Side K of the gradient histogram", least=1)
+    gradient_bins: int = option(16, "Side K of the gradient histogram", least=1, most=1024)
     gradient_sigma: float = option(0.025, "Bandwidth of the gradient histogram; 0 is the empirical histogram", least=0,
                                    below=math.inf)
     gradient_contrast: float = option(

@@ -31,6 +31,10 @@ def read_tensors(source: object, what: str) -> dict[str, Tensor]:
         if path is not None:
             raise WeightsError(f"{path} does not hold a state dict of tensors alone; save model.state_dict()")
         raise TypeError(f"expected a state dict, a module or a path, got {type(source).__name__}")
+    for name, tensor in source.items():
+        if tensor.layout != torch.strided or tensor.is_meta or tensor.is_complex() or tensor.is_quantized:
+            raise WeightsError(f"{path or 'state dict'}: expected dense tensors of real numbers, got {name} of "
+                               f"{tensor.dtype}, {tensor.layout} on {tensor.device}")
     names = [str(name) for name in source]
     prefix = "module." if names and all(name.startswith("module.") for name in names) else ""  # DistributedDataParallel
     return {name.removeprefix(prefix): tensor for name, tensor in zip(names, source.values(), strict=True)}

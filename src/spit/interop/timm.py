@@ -81,8 +81,10 @@ def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
         _refuse_module(source)
     _refuse_variants(tensors)
     config = _config(tensors, heads)
-    return Checkpoint(name or source_name(source), config,
-                      _rename(tensors, tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD)))
+    colors = tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD)
+    if any(len(one) != 3 for one in colors) or not all(value > 0 for value in colors[1]):
+        raise ValueError(f"expected mean and std of 3 colours, std above 0, got {colors[0]} and {colors[1]}")
+    return Checkpoint(name or source_name(source), config, _rename(tensors, *colors))
 
 
 def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
@@ -100,6 +102,18 @@ def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
         raise WeightsError(f"expected square patches, got patch_embed.proj.weight of shape {kernel}")
     if kernel[1] != 3:
         raise WeightsError(f"expected a checkpoint for 3 colours, got patch_embed.proj.weight of shape {kernel}")
+    width = kernel[0]
+    for name, dimensions in (("cls_token", (1, 2, 3)), ("pos_embed", (2, 3)), ("patch_embed.proj.bias", (1,)),
+                             ("head.weight", (2,)), ("blocks.0.mlp.fc1.weight", (2,))):
+        shape = tuple(tensors[name].shape) if name in tensors else ()
+        columns = shape[-1:] == (width,) and (name == "head.weight" or all(shape))
+        if name in tensors and not (columns and len(shape) in dimensions and tensors[name].is_floating_point()
+                                    and (len(shape) < 3 or shape[0] == 1)):
+            raise WeightsError(f"expected {name} of {width} columns, the width of patch_embed.proj.weight, got shape "
+                               f"{shape} of {tensors[name].dtype}; the file is damaged or of another model")
+    if tensors["cls_token"].numel() != width:
+        raise WeightsError(f"expected one class token of {width} columns, got shape "
+                           f"{tuple(tensors['cls_token'].shape)}")
     cells = tensors["pos_embed"].shape[-2] - _position_of_class(tensors)
     if math.isqrt(cells) ** 2 != cells:
         raise WeightsError(f"expected a square grid of positions, got pos_embed of shape "

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spit import registry
+from spit.documents import read_json
 from spit.embedder import take_class_token
 from spit.errors import WeightsError
 from spit.forward_pass import ForwardPass, each_alone
@@ -114,11 +115,11 @@ def load_head(source: TokenHead | str | PathLike[str]) -> TokenHead:
         path = folder / FILE
     try:
         with safe_open(str(path), framework="pt") as file:
-            about = json.loads((file.metadata() or {})["saliency_head"])
+            about = read_json((file.metadata() or {})["saliency_head"])
             weights, bias = (file.get_tensor(name) for name in ("weights", "bias"))
         layers = tuple(int(layer) for layer in about.pop("layers"))
         if (about.pop("format") != FORMAT or weights.ndim != 2 or bias.ndim or len(layers) != len(weights)
-                or not layers or min(layers) < 0 or not weights.isfinite().all()):
+                or not layers or min(layers) < 0 or not weights.isfinite().all() or not bias.isfinite()):
             raise ValueError("another format")
     except FileNotFoundError as error:
         raise WeightsError(f"{source}: expected a file of a head for saliency or the name of a model, but there is "

@@ -26,7 +26,7 @@ class PatchTokenizer(Tokenizer):
                 [3, 4, 5]], dtype=torch.int32)
     """
 
-    size: int = option(16, "Side of the squares in pixels", least=1, flag="patch_size")
+    size: int = option(16, "Side of the squares in pixels", least=1, most=2**16, flag="patch_size")
 
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape

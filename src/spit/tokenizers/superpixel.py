@@ -42,20 +42,20 @@ class SuperpixelTokenizer(Tokenizer):
         True
     """
 
-    levels: int = option(4, "Levels T of the hierarchy", least=1)
+    levels: int = option(4, "Levels T of the hierarchy", least=1, most=64)
     compactness: float = option(
         0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions. The "
              "release's λ of 0.1 (preset=published) is 0.4706 with preset=spit", least=0, most=1)
     merge_threshold: float = option(
         0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
              "distance (App. B), or with preset=published by this range over the channels; 0 joins none", least=0,
-        below=inf)
+        most=1e6)
     max_tokens: int | None = option(
         None, "Exact upper bound on the regions of an image; the most similar neighbours are joined until it holds "
               "(default: no bound)", least=1)
     refine: int = option(
         0, "Refinement sweeps: boundary pixels move to the neighbouring region where that lowers the squared error of "
-           "the colours; more than three add little", least=0)
+           "the colours; more than three add little", least=0, most=1000)
     features: Features = option(
         "paper", "Colour features that regions are compared by, see superpixel_features")
     similarity: Similarity = option(
@@ -118,8 +118,9 @@ class SuperpixelTokenizer(Tokenizer):
         return Partition._trusted((labels,), part.offsets)
 
     def _rules(self) -> Rules:
-        return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], self.compactness, self.merge_threshold,
-                     self.max_tokens)
+        # Kernels are compiled for floats; an option may be an int.
+        return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], float(self.compactness),
+                     float(self.merge_threshold), self.max_tokens)
 
 
 def _cut(pixels: tuple[Tensor, ...], options: tuple[Features, Rules]) -> tuple[Tensor, ...]:

@@ -19,6 +19,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from spit.documents import read_json
 from spit.training import TrainingError
 from spit.weights import write_whole
 
@@ -76,7 +77,7 @@ class Checkpoints:
         return None
 
     def _read(self, step: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        about = json.loads(self._path(step, "json").read_text())
+        about = read_json(self._path(step, "json").read_text())
         if about["spit"] != FORMAT or about["step"] != step:
             raise ValueError(f"format {about['spit']!r}, step {about['step']!r}")
         data = self._path(step, "safetensors").read_bytes()

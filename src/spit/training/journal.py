@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from spit.documents import read_json
 from spit.errors import MissingExtra
 from spit.evaluation.report import Sheet, machine, new_figure, png_of
 from spit.training import TrainingError
@@ -84,7 +85,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     lines = []
     for text in path.read_text(errors="replace").splitlines() if path.is_file() else []:
         try:
-            line = json.loads(text)
+            line = read_json(text)
         except ValueError:
             continue
         if isinstance(line, dict) and isinstance(line.get("step"), int):

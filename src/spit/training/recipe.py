@@ -2,14 +2,13 @@
 
 import difflib
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from spit.config import ModelConfig
+from spit.documents import read_toml
 from spit.options import Options, documented, option
 from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
@@ -133,8 +132,8 @@ class Recipe(Options):
             TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
         """
         try:
-            written = {} if path is None else tomllib.loads(_find(path).read_text())
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            written = {} if path is None else read_toml(_find(path).read_text())
+        except (OSError, ValueError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
         parsed = (_parse(change) if isinstance(change, str) else change for change in changes)
@@ -165,11 +164,8 @@ RENAMED = {
 
 
 def recipes() -> dict[str, Path]:
-    """The recipes that come with spit, by name: those of the clone, or else those that were installed."""
-    clone = Path(__file__).parents[3] / "recipes"
-    installed = (Path(str(file.locate())) for package in distributions(name="spit") for file in package.files or ()
-                 if file.match("share/spit/recipes/*.toml"))
-    return {path.stem: path for path in sorted(clone.glob("*.toml") if clone.is_dir() else installed)}
+    """The recipes that come with spit, by name."""
+    return {path.stem: path for path in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -195,8 +191,8 @@ def _parse(change: str) -> tuple[str, Any]:
     if not equals or "." not in key:
         raise TrainingError(f"expected section.key=value, such as optimization.epochs=10, got {change!r}")
     try:
-        return key.strip(), tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return key.strip(), read_toml(f"value = {text}")["value"]
+    except ValueError:
         return key.strip(), text.strip()
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spit.documents import read_json
 from spit.training import TrainingError
 from spit.training.batches import Batches
 from spit.training.build import classification_job
@@ -117,7 +118,7 @@ def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        document = json.loads(path.read_text())
+        document = read_json(path.read_text())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
@@ -42,6 +43,9 @@ def open_workers(count: int) -> Iterator[Spread]:
     pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),))
     try:
         yield lambda work, tasks: (answer for answer in pool.map(work, tasks))
+    except BrokenProcessPool as error:
+        raise SpitError("a worker process ended before its work was done, for instance by lack of memory; what was "
+                        "measured is kept with --output: run the same command again, with fewer --workers") from error
     finally:
         pool.shutdown(cancel_futures=True)
         for name, value in environment.items():

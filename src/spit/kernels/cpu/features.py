@@ -12,6 +12,7 @@ from torch import Tensor
 from spit.kernels.cpu.compilation import compiled, inlined
 from spit.kernels.cpu.histograms import gradient_counter, position_counter
 from spit.kernels.cpu.preprocess import convert, look_up
+from spit.kernels.cpu.regions import check_labels
 from spit.kernels.cpu.threads import Array, for_each_image
 from spit.kernels.sampling import differentiable, side_by_side
 
@@ -22,6 +23,7 @@ def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | No
                     boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
                     texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
     """See :func:`spit.kernels.reference.region_features`."""
+    check_labels(labels, offsets)
     if (torch.is_grad_enabled() and images.requires_grad) or torch.float64 in (images.dtype, dtype):
         return _side_by_side(images, table, gradients, labels, offsets, boxes, windows, resolution, masked, position,
                              texture, dtype)
@@ -47,6 +49,7 @@ def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | No
 
 def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float, boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.position_histogram`."""
+    check_labels(labels, offsets)
     histogram = torch.empty(int(offsets[-1]), bins * bins)
     for_each_image(position_counter(labels, bins, sigma), labels, histogram.split(offsets.diff().tolist()), 0)
     return histogram
@@ -55,6 +58,7 @@ def position_histogram(labels: Tensor, offsets: Tensor, bins: int, sigma: float,
 def gradient_histogram(gradients: Tensor, labels: Tensor, offsets: Tensor, bins: int, sigma: float,
                        boxes: Tensor | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.gradient_histogram`."""
+    check_labels(labels, offsets)
     histogram = torch.empty(int(offsets[-1]), bins * bins)
     count_gradients = gradient_counter(bins, sigma)
 

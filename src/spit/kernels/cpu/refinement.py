@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.cpu.compilation import compiled, inlined
+from spit.kernels.cpu.regions import check_labels
 from spit.kernels.cpu.threads import Array, for_each_image
 
 F = np.float32
@@ -12,6 +13,7 @@ F = np.float32
 
 def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tensor:
     """See :func:`spit.kernels.reference.refine`."""
+    check_labels(labels, offsets)
     answer = torch.empty_like(labels, memory_format=torch.contiguous_format)
     for_each_image(_refine_image, labels, offsets.diff(), pixels, sweeps, answer)
     return answer

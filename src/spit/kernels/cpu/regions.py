@@ -10,8 +10,19 @@ from spit.kernels.cpu.compilation import compiled
 from spit.kernels.cpu.threads import Array, for_each_image
 
 
+def check_labels(labels: Tensor, offsets: Tensor) -> None:
+    """Raise ValueError if a loop would index outside its memory: labels can be changed after they were checked."""
+    counts = offsets.diff()
+    for image, count in zip(labels.detach(), counts.tolist(), strict=True):
+        low, high = image.aminmax()
+        if int(low) < 0 or int(high) >= count:
+            raise ValueError(f"expected labels 0 to {count - 1}, got {int(low)} to {int(high)}; they were changed "
+                             "after the partition was made: make another one from them")
+
+
 def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Tensor:
     """See :func:`spit.kernels.reference.region_boxes`."""
+    check_labels(labels, offsets)
     total = int(offsets[-1])
     boxes = torch.zeros(total if rows is None else rows, 4, dtype=torch.int32)
     for_each_image(_boxes, labels, boxes[:total].split(offsets.diff().tolist()))

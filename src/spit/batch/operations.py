@@ -1,0 +1,195 @@
+"""What is done with an image: a callable that holds a predictor and turns encoded images into rows."""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from spit.attribution.methods import MethodOptions
+from spit.batch.arrow import pa
+from spit.batch.options import Work
+from spit.batch.rle import encode_mask
+from spit.data.images import load_image
+from spit.drawing import encode_labels, encode_png
+from spit.errors import SpitError
+from spit.parts import TOKENIZERS
+from spit.predictor import Prediction, Predictor, resize
+from spit.segmentation import Cut, segment_prediction
+from spit.segmentation.head import head_for
+
+Row = dict[str, Any]
+CROPPED = ("classify", "embed", "explain")  # see the central square; the others see whole images
+ABOUT = [("key", pa.string()), ("sha256", pa.string())]
+REJECTS = pa.schema([*ABOUT, ("error", pa.string())])
+TOP = ("top", pa.list_(pa.struct([("index", pa.int32()), ("name", pa.string()), ("probability", pa.float32())])))
+
+
+class Decoded(NamedTuple):
+    """An image that could be read."""
+
+    key: str
+    sha256: str
+    width: int
+    height: int
+    image: Tensor  # as the operation takes it
+    seconds: float
+
+
+class Rejected(NamedTuple):
+    """An image that could not, and why."""
+
+    key: str
+    sha256: str | None
+    error: str
+
+
+class Operation:
+    """A plain callable from a batch of encoded images to rows, for Ray, Spark, Dask, Daft or a loop.
+
+    ``operation({"key": keys, "bytes": files})`` returns a dict of lists, one entry for each image in every list, with
+    the columns of :attr:`schema` and ``error``, which is None where there is an answer.
+
+    Args:
+        predictor: the model.
+        work: what to do.
+        size: side of the square, or shorter side of whole images (default: the predictor's; whole images keep theirs).
+
+    Example:
+        >>> import io, spit
+        >>> from PIL import Image
+        >>> from spit.batch.operations import Operation
+        >>> from spit.batch.arrow import pa
+from spit.batch.options import Work
+        >>> file = io.BytesIO()
+        >>> Image.new("RGB", (40, 30), "red").save(file, "PNG")
+        >>> operation = Operation(spit.load("spit_tiny_16", "cpu"), Work("embed"))
+        >>> rows = operation({"key": ["red", "broken"], "bytes": [file.getvalue(), b"?"]})
+        >>> rows["width"], len(rows["vector"][0]), rows["error"][1][:27]
+        ([40, None], 192, 'broken: expected an image (')
+    """
+
+    def __init__(self, predictor: Predictor, work: Work = Work(), size: int | None = None) -> None:  # noqa: B008
+        self.predictor, self.work, self.size = predictor, work, size
+        self.cut = Cut(method=work.method) if work.op == "segment" else None
+        self.method = None
+        if work.op in ("classify", "explain"):
+            predictor.expect_classes()
+        if work.op == "explain":
+            [self.method] = MethodOptions(method=(work.method or "relevance",)).methods_for(predictor)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row; see docs/batch.md."""
+        special = {"tokenize": [("labels", pa.binary())], "classify": [TOP],
+                   "embed": [("vector", pa.list_(pa.float16(), self.predictor.model.config.width))],
+                   "explain": [TOP, ("map", pa.binary()), ("low", pa.float32()), ("high", pa.float32())],
+                   "segment": [("mask", pa.struct([("size", pa.list_(pa.int32(), 2)), ("counts", pa.string())])),
+                               ("foreground", pa.float32())]}
+        return pa.schema([*ABOUT, ("width", pa.int32()), ("height", pa.int32()), ("tokens", pa.int32()),
+                          *special[self.work.op], ("decode_seconds", pa.float32()), ("seconds", pa.float32())])
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that a row depends on beside the image, as JSON has it."""
+        model = self.predictor.model
+        extra: Any = None
+        if self.cut is not None:
+            head = head_for(self.predictor, self.cut.method)
+            extra = head and head.digest
+        elif self.method is not None:
+            extra = self.method.config()
+        return {"work": self.work.to_dict(), "model": self.predictor.digest, "config": model.config.to_dict(),
+                "tokenizer": {"name": TOKENIZERS.name_of(model.tokenizer), **_config(model.tokenizer)},
+                "size": self.size or (self.predictor.size if self.work.op in CROPPED else None), "with": extra}
+
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        """Rows of encoded images, ``{"key": …, "bytes": …}``, in their order."""
+        read = [self.decode(str(key), data) for key, data in zip(batch["key"], batch["bytes"], strict=True)]
+        answers = iter(self.answer([one for one in read if isinstance(one, Decoded)]))
+        rows = [next(answers) if isinstance(one, Decoded) else one for one in read]
+        return {name: [_field(row, name) for row in rows] for name in [*self.schema.names, "error"]}
+
+    def decode(self, key: str, data: bytes) -> Decoded | Rejected:
+        """Read an encoded image; safe in several threads."""
+        start = time.perf_counter()
+        data = bytes(data)
+        sha256 = hashlib.sha256(data).hexdigest()
+        try:
+            image = load_image(data, self.work.max_pixels)
+            height, width = image.shape[1:]
+            if self.work.op in CROPPED:
+                image = self.predictor.square(image, self.size)
+            elif self.work.op == "tokenize" and self.size is not None:
+                image = resize(image, self.size)
+        except (SpitError, ValueError, MemoryError) as error:
+            return Rejected(key, sha256, _reason(key, error))
+        return Decoded(key, sha256, width, height, image, time.perf_counter() - start)
+
+    def answer(self, images: Sequence[Decoded]) -> list[Row | Rejected]:
+        """A row for each image; an image that fails does so alone."""
+        start = time.perf_counter()
+        try:
+            found = self._answer([one.image for one in images]) if images else []
+        except torch.AcceleratorError:  # the GPU cannot be used in this process any more
+            raise
+        except Exception as error:  # whatever one image causes is its reason in the rejects, and no other's
+            if len(images) == 1:
+                return [Rejected(images[0].key, images[0].sha256, _reason(images[0].key, error))]
+            return [row for one in images for row in self.answer([one])]
+        seconds = (time.perf_counter() - start) / max(len(images), 1)
+        return [{"key": one.key, "sha256": one.sha256, "width": one.width, "height": one.height, **row,
+                 "decode_seconds": one.seconds, "seconds": seconds} for one, row in zip(images, found, strict=True)]
+
+    def _answer(self, images: list[Tensor]) -> list[Row]:
+        if self.work.op == "tokenize":
+            partition = self.predictor.model.tokenizer([image.to(self.predictor.device) for image in images])
+            return [{"tokens": count, "labels": encode_labels(partition[index].blocks[0][0])[0]}
+                    for index, count in enumerate(partition.counts.tolist())]
+        side = self.size or (self.predictor.size if self.work.op in CROPPED else None)
+        prediction = self.predictor(images, crop=False, size=side)
+        rows: list[Row] = [{"tokens": count} for count in prediction.partition.counts.tolist()]
+        for row, found in zip(rows, self._found(prediction), strict=True):
+            row |= found
+        return rows
+
+    def _found(self, prediction: Prediction) -> list[Row]:
+        if self.work.op == "embed":
+            return [{"vector": vector} for vector in prediction.class_token.half().cpu().numpy()]
+        if self.cut is not None:
+            masks = [mask.cpu().numpy() for mask in segment_prediction(prediction, self.cut).mask]
+            return [{"mask": {"size": list(mask.shape), "counts": encode_mask(mask)}, "foreground": float(mask.mean())}
+                    for mask in masks]
+        indices = prediction.top_classes(self.work.top).tolist()
+        tops = [{"top": [{"index": index, **guess._asdict()} for index, guess in zip(own, guesses, strict=True)]}
+                for own, guesses in zip(indices, prediction.top(self.work.top), strict=True)]
+        if self.method is None:
+            return tops
+        maps = prediction.explain(self.method, [own[0] for own in indices])
+        return [{**top, **_picture(values)} for top, values in zip(tops, maps, strict=True)]
+
+
+def _config(tokenizer: Any) -> dict[str, Any]:
+    """The options of a tokenizer; a function in the place of one has none."""
+    return tokenizer.config() if hasattr(tokenizer, "config") else {}
+
+
+def _picture(values: Tensor) -> Row:
+    """A map as an 8-bit grey PNG and the values of its black and white."""
+    low, high = float(values.min()), float(values.max())
+    grey = (values.double() - low) * (255 / (high - low) if high > low else 0)
+    return {"map": encode_png(Image.fromarray(grey.round().to(torch.uint8).cpu().numpy())), "low": low, "high": high}
+
+
+def _field(row: Row | Rejected, name: str) -> Any:
+    value = row.get(name) if isinstance(row, dict) else getattr(row, name, None)
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _reason(key: str, error: Exception) -> str:
+    text = " ".join(str(error).split()).removeprefix("image bytes: ")
+    named = isinstance(error, SpitError | ValueError) and text
+    return f"{key}: {text}" if named else f"{key}: {type(error).__name__} {text}".rstrip()

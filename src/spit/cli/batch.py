@@ -1,0 +1,94 @@
+"""``spit batch``: a corpus of images to Parquet, on one machine or a Ray cluster."""
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from spit.batch.options import OPERATIONS, Cluster, Columns, Work
+from spit.cli.console import LongBar, print_json, show, shown
+from spit.cli.options import Models, Running, TokenizerChoice, check_folder
+from spit.errors import Stopped
+from spit.options import Options, option
+from spit.tokens import plural
+
+if TYPE_CHECKING:
+    from spit.batch.run import Plan, Progress
+
+Inputs = Annotated[list[str], typer.Option(
+    "--input", metavar="FOLDER|FILE|PATTERN|URI", show_default=False,
+    help="Images, WebDataset shards (.tar) or Parquet: a folder, a file, a pattern such as 'shards-{000..099}.tar', or "
+         "a URI such as s3://bucket/photos. Repeat the option for several.")]
+Results = Annotated[Path, typer.Option(
+    "--output", "-o", metavar="FOLDER", show_default=False,
+    help="Folder for the run; every machine of a cluster must see it. Resumes the run it holds.")]
+
+
+@dataclass(frozen=True)
+class Planning(Options):
+    """Whether to estimate in place of running."""
+
+    plan: bool = option(False, "Only estimate time and disk, from a sample")
+    sample: int = option(64, "Images of the sample", least=1)
+
+
+def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, models: Models, tokenizer: TokenizerChoice,
+          columns: Columns, cluster: Cluster, running: Running) -> int:
+    """Tokenize, classify, embed, explain or segment a corpus, on this machine or a Ray cluster.
+
+    Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file
+    in each is a block of work. A block is written whole or not at all. After any kill the same command continues; a
+    changed input, option or model is refused. Images that fail never stop a run, and the exit code stays 0.
+    """
+    from spit.batch.run import Corpus, plan_batch, run_batch  # needs pyarrow
+
+    check_folder(output)
+    corpus = Corpus(tuple(inputs), work, models.expect_one(), models.size, lambda predictor: (
+        tokenizer.build(predictor.model.config) if tokenizer.given else None), columns)
+    if planning.plan:
+        with LongBar(Console(stderr=True)) as bar:
+            found = plan_batch(corpus, output, cluster, running.device, planning.sample, _progress(bar, work))
+        _show_plan(found, running.as_json)
+        return 0
+    try:
+        with LongBar(Console(stderr=True)) as bar:
+            summary = run_batch(corpus, output, cluster, running.device, _progress(bar, work))
+    except KeyboardInterrupt:
+        raise Stopped("stopped; the same command continues with the blocks that are left") from None
+    if running.as_json:
+        print_json({"output": str(output), **asdict(summary)})
+        return 0
+    done = summary.images - summary.earlier
+    show(f"{plural(summary.images, 'image')}: {plural(summary.rows, 'row')} and {plural(summary.rejects, 'reject')} "
+         f"are in {shown(output)}")
+    if summary.earlier:
+        show(f"{summary.earlier:,} were done earlier")
+    if done:
+        show(f"{done:,} took {_time(summary.seconds)}, {done / summary.seconds:,.1f} images/s")
+    return 0
+
+
+def _progress(bar: LongBar, work: Work) -> "Progress":
+    task = bar.add_task("Starting", total=None)
+
+    def update(doing: str, done: int, total: int) -> None:
+        bar.update(task, description=f"{OPERATIONS[work.op]}: {doing}", completed=done, total=total or None)
+
+    return update
+
+
+def _show_plan(plan: "Plan", as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(plan))
+        return
+    where = "this process" if plan.workers == 0 else plural(plan.workers, "worker")
+    show(f"{plural(plan.images, 'image')} with {where}: {_time(plan.seconds)} ± {_time(plan.spread)}, "
+         f"{plan.bytes / 2**20:,.1f} MiB")
+    show(f"From a sample of {plan.sample}, of which {plan.rejected} were rejected; ± is a 95 % interval of the mean")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))

@@ -1,0 +1,76 @@
+"""Several processes on one folder: each image is done once, by whichever process comes first.
+
+A process locks a hidden file beside the image's document while it works on the image. The operating system releases
+the lock when a process ends, also by ``kill -9``. The others take the next image, and look again at the end.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spit.cli.companions import is_companion, received
+from spit.cli.inputs import Document, Input
+from spit.cli.outputs import read_about
+from spit.evaluation.runner import case_of
+from spit.locks import locked
+
+Stamps = dict[str, list[int] | None]
+
+
+class Shared:
+    """Documents about images, as an earlier run or another process has written them.
+
+    Args:
+        about: suffix of the document about an image.
+        settings: everything that a document depends on beside the image.
+        earlier: take documents of earlier runs too, not only those that were written since now.
+    """
+
+    def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
+        self.about, self.settings, self._earlier = about, dict(settings), earlier
+        self.before: Stamps = received() if is_companion() else {
+            str(item.path): self._stamp(item) for item in inputs}  # of documents when the run began
+        self._keys: dict[Path, str | None] = {}
+        self.taken: list[str] = []  # images whose document was there when the run began
+
+    def key(self, item: Input) -> str | None:
+        """A hash of a file's bytes and the settings; None if it cannot be read, which loading it will report."""
+        if item.path not in self._keys:
+            try:
+                content = hashlib.sha256(item.path.read_bytes()).hexdigest()
+            except (OSError, ValueError):
+                self._keys[item.path] = None
+            else:
+                self._keys[item.path] = case_of(content=content, **self.settings)
+        return self._keys[item.path]
+
+    def finished(self, item: Input) -> Document | None:
+        """The document about an image, if it was made from the same bytes with the same settings."""
+        was_there = self.before[str(item.path)] == self._stamp(item)
+        if was_there and not self._earlier:
+            return None
+        known = read_about(item.folder / item.name(self.about))
+        whole = all((item.folder / str(file)).is_file() for file in known["files"].values())
+        if not whole or self.key(item) is None or known.get("key") != self.key(item):
+            return None
+        if was_there:
+            self.taken.append(str(item.path))
+        return known
+
+    @contextmanager
+    def claim(self, item: Input, wait: bool) -> Iterator[bool]:
+        """Whether this process may work on an image: no other does, or has ended if ``wait``."""
+        document = item.folder / item.name(self.about)
+        name = hashlib.sha256(document.name.encode(errors="surrogateescape")).hexdigest()[:16]
+        with locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
+            yield mine
+
+    def _stamp(self, item: Input) -> list[int] | None:
+        """What changes when a document is written anew."""
+        try:
+            found = (item.folder / item.name(self.about)).stat()
+        except (OSError, ValueError):
+            return None
+        return [found.st_ino, found.st_mtime_ns]

@@ -1,0 +1,113 @@
+"""Runs on a real local Ray: workers and the whole run killed in the middle, and the rows of one process."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from batch.conftest import Corpus as Make
+from spit.batch.options import Cluster, Work
+from spit.batch.ray_pool import Place, _place
+from spit.batch.run import Corpus, read_rows, run_batch
+from spit.errors import SpitError
+
+COUNT, BLOCK = 60, 3
+
+
+def rows(output: Path) -> list[Path]:
+    return list((output / "rows").glob("0*.parquet"))
+
+
+def wait_for(holds: Callable[[], bool], run: subprocess.Popen[str]) -> None:
+    limit = time.monotonic() + 120
+    while not holds():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def actors(run: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The worker processes of a run."""
+    found = []
+    for process in psutil.Process(run.pid).children(recursive=True):
+        try:
+            if "MapWorker" in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:  # it has just ended
+            continue
+    return found
+
+
+def test_kills_and_resumes(corpus: Make, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    folder, output = corpus(COUNT), tmp_path / "out"
+    command = [sys.executable, "-m", "spit.cli", "batch", "--op", "explain", "--input", str(folder), "--output",
+               str(output), "--size", "112", "--block-size", str(BLOCK), "--workers", "2", "--device", "cpu"]
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: bool(rows(output)), run)
+    assert actors(run), "the workers of Ray Data have another name"
+    actors(run)[0].kill()
+    before = len(rows(output))
+    wait_for(lambda: len(rows(output)) >= before + 4, run)  # it goes on
+    workers = actors(run)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert len(rows(output)) < COUNT // BLOCK, "it was killed in the middle"
+    psutil.wait_procs(workers, timeout=60)  # they end with their driver
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert f"{COUNT} images: {COUNT - 6} rows and 6 rejects" in ended.stdout
+    assert "Traceback" not in ended.stderr
+    run_batch(Corpus((str(folder),), Work("explain"), size=112), tmp_path / "alone", Cluster(workers=0), "cpu")
+    times = ["decode_seconds", "seconds"]
+    assert read_rows(output).drop(times).equals(read_rows(tmp_path / "alone").drop(times))
+    assert read_rows(output, True).equals(read_rows(tmp_path / "alone", True))
+    assert not [path.name for path in output.rglob(".*")]
+
+
+def test_a_worker_that_cannot_write_ends_the_run(corpus: Make, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "spit.cli", "batch", "--op", "embed", "--input", str(corpus(8)), "--output",
+               str(output), "--workers", "1", "--device", "cpu"]
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for((output / "run.json").exists, run)
+    (output / "rejects").rmdir()  # before its first block is written
+    (output / "rejects").write_text("a file")
+    told = run.communicate(timeout=120)[1]
+    assert run.returncode == 2
+    assert "block 0: NotADirectoryError" in told.splitlines()[-1]
+    assert "the same command continues" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere.invalid:6379"])
+def test_an_address_where_nobody_answers(corpus: Make, tmp_path: Path, address: str) -> None:
+    pytest.importorskip("ray")
+    corpus_ = Corpus((str(corpus(8)),), Work("embed"))
+    with pytest.raises(SpitError, match="expected a Ray cluster that answers"):
+        run_batch(corpus_, tmp_path / "out", Cluster(workers=1, address=address), "cpu")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("cluster", "device", "expected"), [
+    (Cluster(), "auto", Place(16, "cpu", 1, 1, 0.0)),
+    (Cluster(workers=2, threads=3), "cpu", Place(2, "cpu", 3, 1, 0.0))])
+def test_places_without_a_gpu(cluster: Cluster, device: str, expected: Place) -> None:
+    assert _place(cluster, device, {"CPU": 16.0}) == expected
+
+
+def test_places_with_gpus() -> None:
+    assert _place(Cluster(), "auto", {"CPU": 16.0, "GPU": 2.0}) == Place(2, "cuda", 8, 8, 1.0)
+    assert _place(Cluster(workers=1), "cuda", {"CPU": 16.0, "GPU": 2.0}) == Place(1, "cuda", 8, 8, 1.0)
+    with pytest.raises(ValueError, match="expected 1 to 2 workers on cuda, as this cluster has, got 3"):
+        _place(Cluster(workers=3), "cuda", {"CPU": 16.0, "GPU": 2.0})
+    with pytest.raises(ValueError, match="expected 1 to 0 workers on cuda"):
+        _place(Cluster(), "cuda", {"CPU": 16.0})
+    with pytest.raises(ValueError, match="expected --device cpu, cuda or auto with workers, got 'cuda:1'"):
+        _place(Cluster(), "cuda:1", {"CPU": 16.0, "GPU": 2.0})

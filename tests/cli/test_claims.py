@@ -1,0 +1,129 @@
+"""Several processes on one folder of images: each image is done once."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spit.cli.claims import Shared
+from spit.cli.console import Say
+from spit.cli.inputs import Document, Input, answer_each, find_inputs
+
+COUNT = 12
+RUN = """
+import sys, time
+from pathlib import Path
+from spit.cli.claims import Shared
+from spit.cli.inputs import answer_each, find_inputs
+
+folder = Path(sys.argv[1])
+inputs = find_inputs([folder / "in"], folder / "out")
+shared = Shared(inputs, "json", {"a": 1})
+done = []
+
+def work(item, say):
+    time.sleep(0.05)
+    done.append(item.path.name)
+    return item.write("json", {"key": shared.key(item)}, {"copy": ("copy.png", item.path.read_bytes())})
+
+(folder / f"ready-{sys.argv[2]}").touch()
+while not (folder / "go").exists():
+    time.sleep(0.01)
+code = answer_each(inputs, "Working", work, print, True, shared)
+print(*done, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def images(folder: Path, count: int = COUNT) -> list[Input]:
+    (folder / "in").mkdir()
+    for index in range(count):
+        (folder / f"in/{index:02d}.png").write_text(f"image {index}")
+    return find_inputs([folder / "in"], folder / "out")
+
+
+def worker(shared: Shared, done: list[str]) -> Callable[[Input, Say], Document]:
+    def work(item: Input, _: Say) -> Document:
+        done.append(item.path.stem)
+        return item.write("json", {"key": shared.key(item)}, {})
+
+    return work
+
+
+def run(inputs: list[Input], shared: Shared) -> list[str]:
+    done: list[str] = []
+    assert answer_each(inputs, "Working", worker(shared, done), lambda _: None, False, shared) == 0
+    return done
+
+
+def test_two_processes_do_each_image_once(tmp_path: Path) -> None:
+    images(tmp_path)
+    runs = [subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path), str(number)], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True) for number in range(2)]
+    while not all((tmp_path / f"ready-{number}").exists() for number in range(2)):
+        assert all(one.poll() is None for one in runs), [one.communicate() for one in runs]
+    (tmp_path / "go").touch()
+    answers = [one.communicate(timeout=120) for one in runs]
+    names = [f"{index:02d}.png" for index in range(COUNT)]
+    assert sorted(name for _, done in answers for name in done.split()) == names
+    assert all(done for _, done in answers), "both took part"
+    for out, _ in answers:
+        assert len(json.loads(out)["images"]) == COUNT, "each answers for all images"
+    assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
+
+
+def test_an_image_in_work_elsewhere_comes_last(tmp_path: Path) -> None:
+    inputs = images(tmp_path, 3)
+    shared, other = (Shared(inputs, "json", {}) for _ in range(2))
+    done: list[str] = []
+    claim = other.claim(inputs[0], wait=False)
+    assert claim.__enter__()
+
+    def work(item: Input, say: Say) -> Document:
+        if item is inputs[2]:
+            claim.__exit__(None, None, None)  # the other ends without an answer, as if killed
+        return worker(shared, done)(item, say)
+
+    documents: list[Document] = []
+    answer_each(inputs, "Working", work, documents.extend, False, shared)
+    assert done == ["01", "02", "00"]
+    assert [Path(one["image"]).stem for one in documents] == ["00", "01", "02"], "answers keep their order"
+
+
+def test_a_later_run_replaces_what_an_earlier_one_wrote(tmp_path: Path) -> None:
+    inputs = images(tmp_path, 2)
+    assert run(inputs, Shared(inputs, "json", {})) == ["00", "01"]
+    assert run(inputs, Shared(inputs, "json", {})) == ["00", "01"]
+    assert run(inputs, Shared(inputs, "json", {}, earlier=True)) == []
+    assert run(inputs, Shared(inputs, "json", {"other": 1}, earlier=True)) == ["00", "01"]
+
+
+def test_a_changed_image_is_done(tmp_path: Path) -> None:
+    inputs = images(tmp_path, 2)
+    assert run(inputs, Shared(inputs, "json", {})) == ["00", "01"]
+    inputs[0].path.write_text("another")
+    assert run(inputs, Shared(inputs, "json", {}, earlier=True)) == ["00"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    inputs = images(tmp_path, 1)
+    (tmp_path / "out").mkdir(mode=0o500)
+    with Shared(inputs, "json", {}).claim(inputs[0], wait=False) as mine:
+        assert mine
+
+
+def test_links_in_a_circle_are_reported(tmp_path: Path, spit: Callable[..., Any], photo: Callable[..., Path]) -> None:
+    photo(tmp_path / "in/a.png")
+    (tmp_path / "in/loop.png").symlink_to(tmp_path / "in/loop.png")
+    (tmp_path / "in/sub").symlink_to(tmp_path / "in")
+    result = spit("tokenize", tmp_path / "in", "-o", tmp_path / "out", "--device", "cpu")
+    assert result.code == 2
+    assert "loop.png" in result.err
+    assert "1 of 2 images failed" in result.err
+    assert "tokenize" not in spit("tokenize", tmp_path / "in/loop.png", "-o", tmp_path / "out").error
