@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
-    ("errors", "options", "documents", "replay"),
+    ("errors", "options", "documents", "replay", "loops"),
     ("images", "tokens", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
@@ -17,7 +17,7 @@ LAYERS = (
     ("data", "drawing", "weights", "interop", "registry"),
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction
-    ("evaluation", "training", "bench"),
+    ("evaluation", "training", "bench", "public", "export", "runtime"),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -15,6 +15,7 @@ from spit.cli.correspond import correspond
 from spit.cli.demo import demo
 from spit.cli.evaluate import evaluation
 from spit.cli.explain import explain
+from spit.cli.export import export
 from spit.cli.options import command
 from spit.cli.prototypes import prototypes
 from spit.cli.retrofit import retrofit
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, train_head, retrofit,
-             convert):
+             convert, export):
     app.command()(command(verb))
 app.add_typer(evaluation)
 
