@@ -13,6 +13,7 @@ from spit.cli.console import tell
 from spit.cli.convert import convert
 from spit.cli.correspond import correspond
 from spit.cli.demo import demo
+from spit.cli.doctor import doctor
 from spit.cli.evaluate import evaluation
 from spit.cli.explain import explain
 from spit.cli.export import export
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, train_head, retrofit,
-             convert, export):
+             convert, export, doctor):
     app.command()(command(verb))
 app.add_typer(evaluation)
 
