@@ -22,12 +22,12 @@ from spit import __version__
 from spit.conventions import SIZE
 from spit.errors import MissingExtra, SpitError
 from spit.export.check import differences
-from spit.export.graphs import OUTPUTS, PixelGraph, TokenGraph
+from spit.export.graphs import OUTPUTS, PixelGraph, TokenGraph, takes_pixels
 from spit.features import FeatureExtractor
 from spit.model import SpitModel
 from spit.options import Options, option
 from spit.runtime.pipeline import FORMAT, KEY
-from spit.tokenizers import PatchTokenizer, Tokenizer
+from spit.tokenizers import Tokenizer
 from spit.weights import digest, write_whole
 
 OPSET = 20
@@ -149,8 +149,7 @@ def describe(model: SpitModel, graph: TokenGraph, exporting: Exporting) -> dict[
 
 def _graph(model: SpitModel, given: str) -> TokenGraph:
     if given == "auto":
-        squares = isinstance(model.tokenizer, PatchTokenizer) and isinstance(model.extractor, FeatureExtractor)
-        given = "pixels" if squares and model.extractor.resolution == model.tokenizer.size else "tokens"
+        given = "pixels" if takes_pixels(model) else "tokens"
     return (PixelGraph if given == "pixels" else TokenGraph)(model).eval()
 
 

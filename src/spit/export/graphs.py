@@ -69,15 +69,12 @@ class PixelGraph(TokenGraph):
 
     def __init__(self, model: SpitModel) -> None:
         super().__init__(model)
-        tokenizer, extractor = model.tokenizer, model.extractor
-        if not isinstance(tokenizer, PatchTokenizer) or not isinstance(extractor, FeatureExtractor):
-            raise ValueError(f"expected a model on square patches to export from pixels, got tokenizer "
-                             f"{model.config.tokenizer!r}; export its token features, --input tokens")
-        if extractor.preset != "spit" or extractor.resolution != tokenizer.size:
-            raise ValueError(f"expected colour patches as large as the tokens, {tokenizer.size} pixels, got resolution "
-                             f"{extractor.resolution} with preset {extractor.preset!r}; export token features, "
-                             "--input tokens")
-        self.side, self.extractor = tokenizer.size, extractor
+        if not takes_pixels(model):
+            raise ValueError(f"expected a model on square patches, as large as its colour patches, to export from "
+                             f"pixels, got {model.tokenizer} and {model.extractor}; export token features, --input "
+                             "tokens")
+        self.side = cast(PatchTokenizer, model.tokenizer).size
+        self.extractor = cast(FeatureExtractor, model.extractor)
 
     def forward(self, images: Tensor) -> Outputs:
         return self.run(self.features(images))
@@ -101,8 +98,15 @@ class PixelGraph(TokenGraph):
 
     def _cut(self, planes: Tensor) -> Tensor:
         """Planes ``(B, C, H, W)`` in squares, ``(B, N, C, K, K)``."""
-        squares = planes.unflatten(3, (-1, self.side)).unflatten(2, (-1, self.side))  # (B, C, rows, K, columns, K)
+        squares: Tensor = planes.unflatten(3, (-1, self.side)).unflatten(2, (-1, self.side))
         return squares.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+
+
+def takes_pixels(model: SpitModel) -> bool:
+    """Whether :class:`PixelGraph` has this model's τ and φ."""
+    tokenizer, extractor = model.tokenizer, model.extractor
+    return (isinstance(tokenizer, PatchTokenizer) and isinstance(extractor, FeatureExtractor)
+            and extractor.preset == "spit" and extractor.resolution == tokenizer.size)
 
 
 def _attend(block: Block, values: Tensor) -> Tensor:

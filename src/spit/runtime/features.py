@@ -63,9 +63,9 @@ def _gradients(image: Array, factor: float) -> Array:
 def _filled_colors(colors: Array, found: Regions, windows: Array, resolution: int) -> Array:
     """Colour patches with the region's mean outside it, ``(N, C·K·K)``; see ``spit.features.color``."""
     planes = np.concatenate([colors, np.ones_like(colors[:1])])
-    patches = np.empty((found.count, len(planes) * resolution**2), np.float32)
-    features.sample_colors(planes, patches, found.labels, windows, True, *features.scratch(resolution))
-    patches = patches.reshape(found.count, len(planes), -1)
+    samples = np.empty((found.count, len(planes) * resolution**2), np.float32)
+    features.sample_colors(planes, samples, found.labels, windows, True, *features.scratch(resolution))
+    patches = samples.reshape(found.count, len(planes), -1)
     own = patches[:, -1:]  # how much of each sample is the region's
     mean = patches[:, :-1].sum(2, keepdims=True) / np.maximum(own.sum(2, keepdims=True), 1e-6)
     filled: Array = patches[:, :-1] + (1 - own) * mean

@@ -1,7 +1,8 @@
 """τ on the array of one image: the labels of ``spit.tokenizers``, bit for bit."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,8 @@ GOLDEN = 0x9E3779B97F4A7C15
 WORD = 2**64
 
 
-class Regions(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Regions:
     """The partition of one image.
 
     Shape:
@@ -87,14 +89,15 @@ def _cells(image: Array, options: VoronoiOptions) -> Regions:
 def _draw_sites(fingerprint: Array, cells: int, pixels: int) -> Array:
     """Distinct pixels in raster order, as ``spit.tokenizers.voronoi`` draws them, ``(cells,)``."""
     if 2 * cells > pixels:
-        return np.sort(np.argsort(_draws(fingerprint, pixels), kind="stable")[:cells])
+        first: Array = np.argsort(_draws(fingerprint, pixels), kind="stable")[:cells]
+        return np.sort(first)
     draws = 2 * cells
     while True:
         drawn = (_draws(fingerprint, draws) % np.uint64(pixels)).astype(np.int64)
         order = np.argsort(drawn, kind="stable")
         candidates = drawn[order]
         order[1:][candidates[1:] == candidates[:-1]] = draws  # drawn before
-        sites = candidates[order <= np.sort(order)[cells - 1]]
+        sites: Array = candidates[order <= np.sort(order)[cells - 1]]
         if len(sites) == cells:
             return sites
         draws *= 2  # which leaves the first draws, and what was enough, as they are
@@ -109,7 +112,8 @@ def _mix(x: Array) -> Array:
     x = (x + np.uint64(1)) * np.uint64(GOLDEN)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    mixed: Array = x ^ (x >> np.uint64(31))
+    return mixed
 
 
 _TOKENIZERS: dict[str, tuple[Any, Callable[[Array, Any], Regions]]] = {
