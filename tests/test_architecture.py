@@ -9,20 +9,20 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
-    ("errors", "options", "documents", "replay", "locks"),
+    ("errors", "options", "documents", "replay", "locks", "loops"),
     ("images", "tokens", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
      "model", "arrays"),
-    ("data", "drawing", "weights", "interop", "registry"),
+    ("data", "drawing", "weights", "interop", "registry", "hub", "timm"),
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction
-    ("evaluation", "training", "bench"),
-    ("batch",),
+    ("evaluation", "training", "bench", "public", "export", "runtime"),
+    ("batch", "doctor"),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation")}  # imported by a Prediction when asked
+ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"), ("conventions", "hub")}  # imported when asked
 MOST_LINES = 400
 
 

@@ -34,7 +34,7 @@ def test_import_loads_no_extra_and_changes_no_setting_of_torch() -> None:
         "import sys, torch, numpy, numba, PIL.Image, safetensors.torch\n"
         "before = set(sys.modules)\n"
         "settings = torch.get_rng_state().tolist(), torch.get_num_threads(), torch.get_default_dtype()\n"
-        "import spit\n"
+        "import spit; spit.load\n"
         "assert settings == (torch.get_rng_state().tolist(), torch.get_num_threads(), torch.get_default_dtype())\n"
         f"print([name for name in {EXTRAS!r} if name in set(sys.modules) - before])\n"
     ) == "[]"

@@ -1,59 +1,29 @@
-"""spit: superpixel tokens for Vision Transformers, the same on a laptop CPU and on a GPU cluster."""
+"""spit: superpixel tokens for Vision Transformers, the same on a laptop CPU and on a GPU cluster.
 
-from spit.arrays import superpixels
-from spit.attribution import explain
-from spit.config import ModelConfig
-from spit.data.images import load_image
-from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
-from spit.features import FeatureExtractor
-from spit.interop import from_published, from_timm
-from spit.model import Output, SpitModel
-from spit.partition import Hierarchy, Partition
-from spit.parts import register_backbone, register_features, register_tokenizer
-from spit.predictor import Guess, Prediction, Predictor, load
-from spit.registry import create_model, list_models, load_model
-from spit.segmentation import Correspondence, Segmentation, correspond, segment
-from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
-from spit.tokens import Tokens
-from spit.weights import save as save_model
+``import spit`` loads nothing: the public names are those of :mod:`spit.public`, imported when the first of them is
+asked for. So ``import spit.runtime`` works where torch is not installed.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spit.public import *  # noqa: F403
+    from spit.public import __all__ as __all__
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Correspondence",
-    "FeatureExtractor",
-    "Guess",
-    "Hierarchy",
-    "ImageError",
-    "MissingExtra",
-    "ModelConfig",
-    "Output",
-    "Partition",
-    "PatchTokenizer",
-    "Prediction",
-    "Predictor",
-    "Segmentation",
-    "SpitError",
-    "SpitModel",
-    "SuperpixelTokenizer",
-    "Tokenizer",
-    "Tokens",
-    "VoronoiTokenizer",
-    "WeightsError",
-    "correspond",
-    "create_model",
-    "create_tokenizer",
-    "explain",
-    "from_published",
-    "from_timm",
-    "list_models",
-    "load",
-    "load_image",
-    "load_model",
-    "register_backbone",
-    "register_features",
-    "register_tokenizer",
-    "save_model",
-    "segment",
-    "superpixels",
-]
+
+def __getattr__(name: str) -> Any:
+    if find_spec(f"spit.{name}") is not None:
+        return import_module(f"spit.{name}")
+    public = import_module("spit.public")
+    if name not in ("__all__", *public.__all__):
+        raise AttributeError(f"module 'spit' has no attribute {name!r}")
+    globals().update({one: getattr(public, one) for one in ("__all__", *public.__all__)})
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *import_module("spit.public").__all__]

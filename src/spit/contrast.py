@@ -5,9 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-CONTRAST_MEAN = (0.485, 0.456, 0.406)  # μ of App. B, for R, G, B
-CONTRAST_SHAPE = (0.539, 0.507, 0.404)  # λ of App. B
-GRADIENT_CONTRAST = 27.8  # λ of the release's arcsinh curve for gradients
+from spit.loops.tables import CONTRAST_MEAN, CONTRAST_SHAPE, per_channel
 
 
 def contrast(images: Tensor) -> Tensor:
@@ -20,7 +18,7 @@ def contrast(images: Tensor) -> Tensor:
         The paper gives constants for R, G, B. Any other number of channels uses their mean.
     """
     channels = images.shape[1]
-    mean, shape = per_channel(CONTRAST_MEAN, channels), per_channel(CONTRAST_SHAPE, channels)
+    mean, shape = (torch.from_numpy(per_channel(constants, channels)) for constants in (CONTRAST_MEAN, CONTRAST_SHAPE))
     return 2 * kumaraswamy(images, mean, shape) - 1
 
 
@@ -51,12 +49,6 @@ def kumaraswamy(x: Tensor, mean: Tensor | float, shape: Tensor | float) -> Tenso
 def _curve(x: Tensor, shape: Tensor, b: Tensor) -> Tensor:
     rest = -torch.expm1(shape * x.log())  # 1 − x^λ without cancellation near 1
     return 1 - rest**b
-
-
-def per_channel(constants: tuple[float, float, float], channels: int) -> Tensor:
-    """Constants for R, G, B as ``(C, 1, 1)`` float64; for any other number of channels, their mean."""
-    values = constants if channels == 3 else (sum(constants) / 3,) * channels
-    return torch.tensor(values, dtype=torch.float64)[:, None, None]
 
 
 def arcsinh(x: Tensor, factor: float) -> Tensor:

@@ -1,7 +1,7 @@
-"""timm's interface, for scripts that were written for timm's models."""
+"""timm's interface, and the hub's, for scripts that were written for other models."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn
 
@@ -12,6 +12,9 @@ from spit.heads import ClassHead
 from spit.images import Images
 from spit.partition import Partition
 from spit.tokens import Tokens
+
+if TYPE_CHECKING:
+    from spit.model import SpitModel
 
 SIZE = 224  # side of the images, if the config does not say
 WITH_LAST_BLOCK = (99999,)  # timm's mark for parameters that belong to the group before them
@@ -146,6 +149,25 @@ class Conventions(nn.Module):
                     image.movedim(-1, 0) for image in painted)
             found.append((answer, class_token) if return_class_token else answer)
         return tuple(found)
+
+    @classmethod
+    def from_pretrained(cls, source: Any, **options: Any) -> Any:
+        """Load a model from a hub id, a folder or a name; see :func:`spit.hub.from_pretrained`."""
+        from spit.hub import from_pretrained  # which needs this class
+
+        return from_pretrained(source, **options)
+
+    def save_pretrained(self, folder: Any, **options: Any) -> Any:
+        """Save the model and a card into a folder; see :func:`spit.hub.save_pretrained`."""
+        from spit.hub import save_pretrained
+
+        return save_pretrained(cast("SpitModel", self), folder, **options)
+
+    def push_to_hub(self, repo: str, **options: Any) -> str:
+        """Upload the model and a card to the Hugging Face hub; see :func:`spit.hub.push_to_hub`."""
+        from spit.hub import push_to_hub
+
+        return push_to_hub(cast("SpitModel", self), repo, **options)
 
     def _depth(self) -> int:
         blocks = getattr(self.backbone, "blocks", None)

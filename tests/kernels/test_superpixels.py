@@ -12,7 +12,8 @@ from torch import Tensor
 
 from kernels.parity import assert_same
 from spit.kernels import SCALE, Rules, cpu, reference
-from spit.kernels.rules import FAR
+from spit.loops import forest
+from spit.loops.rules import FAR
 from spit.tokenizers.preprocess import superpixel_features
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
@@ -146,7 +147,7 @@ def test_the_first_round_goes_to_a_multiple_of_the_bound() -> None:
     chosen, weights = torch.arange(256).sub(1).clamp_min(0), torch.linspace(0, 1, 256)
     once = reference.forest.keep_heaviest(chosen, weights, 3)
     assert int((once == torch.arange(256)).sum()) == 3 * FAR
-    assert torch.equal(torch.from_numpy(cpu.forest.keep_heaviest(chosen.int().numpy(), weights.numpy(), 3)), once.int())
+    assert torch.equal(torch.from_numpy(forest.keep_heaviest(chosen.int().numpy(), weights.numpy(), 3)), once.int())
 
 
 @FEW

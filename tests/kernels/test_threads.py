@@ -7,7 +7,8 @@ import torch
 
 import spit
 from spit import kernels
-from spit.kernels.cpu.threads import Array, for_each_image
+from spit.kernels.cpu.threads import for_each_image
+from spit.loops import Array
 
 
 @pytest.fixture(params=[1, 2])

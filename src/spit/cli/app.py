@@ -15,8 +15,10 @@ from spit.cli.console import tell
 from spit.cli.convert import convert
 from spit.cli.correspond import correspond
 from spit.cli.demo import demo
+from spit.cli.doctor import doctor
 from spit.cli.evaluate import evaluation
 from spit.cli.explain import explain
+from spit.cli.export import export
 from spit.cli.options import command
 from spit.cli.prototypes import prototypes
 from spit.cli.retrofit import retrofit
@@ -34,7 +36,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, batch, bench, train, train_head,
-             retrofit, convert):
+             retrofit, convert, export, doctor):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from spit.config import ModelConfig
+if TYPE_CHECKING:
+    from spit.config import ModelConfig
 
 
 @cache
@@ -16,11 +18,16 @@ def imagenet_classes() -> tuple[str, ...]:
     return tuple(name for _, name in _rows())
 
 
-def class_names(config: ModelConfig) -> tuple[str, ...]:
+def class_names(config: "ModelConfig") -> tuple[str, ...]:
     """The printable names of a model's classes: its own, or ImageNet's if there are 1,000, or numbers."""
-    if not config.class_names and config.num_classes == 1000:
+    return printable_names(config.class_names, config.num_classes)
+
+
+def printable_names(given: Sequence[str], num_classes: int) -> tuple[str, ...]:
+    """The given names if there are any, or ImageNet's if there are 1,000 classes, or numbers."""
+    if not given and num_classes == 1000:
         return imagenet_classes()
-    names = config.class_names or [f"class {index}" for index in range(config.num_classes)]
+    names = given or [f"class {index}" for index in range(num_classes)]
     return tuple(name if name.isprintable() else repr(name) for name in names)
 
 

@@ -8,16 +8,17 @@ import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
-from torch import Tensor
 
 from spit.data.capacity import capacity
 from spit.errors import ImageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
@@ -37,7 +38,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
 }
 
 
-def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Tensor:
+def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> "Tensor":
     """Read an image file as upright RGB on a white background.
 
     - The EXIF orientation is applied. Only the first frame of an animation or page of a document is read.
@@ -68,6 +69,8 @@ def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Tensor:
         >>> spit.load_image(file.getvalue()).shape
         torch.Size([3, 30, 40])
     """
+    import torch  # not at the top: spit.runtime decodes without it
+
     return torch.from_numpy(decode(source, max_pixels)).permute(2, 0, 1).contiguous()
 
 

@@ -7,11 +7,9 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.contrast import contrast, per_channel
+from spit.contrast import contrast
 from spit.images import to_float
-
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
+from spit.loops.tables import IMAGENET_MEAN, IMAGENET_STD, per_channel
 
 
 def standardize(images: Tensor) -> Tensor:
@@ -24,11 +22,10 @@ def standardize(images: Tensor) -> Tensor:
         Any number of channels other than 3 uses the mean of the three constants.
     """
     channels = images.shape[1]
-    mean, std = per_channel(IMAGENET_MEAN, channels), per_channel(IMAGENET_STD, channels)
+    mean, std = (torch.from_numpy(per_channel(constants, channels)) for constants in (IMAGENET_MEAN, IMAGENET_STD))
     return (images - mean.to(images)) / std.to(images)
 
 
-FILLS = ("zero", "mean", "image")
 NORMALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "contrast": contrast,
     "imagenet": standardize,

@@ -1,6 +1,5 @@
 """φ as a whole: colour, position and texture of each region, side by side (§2.3)."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,54 +8,16 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.contrast import GRADIENT_CONTRAST, arcsinh
-from spit.features.color import FILLS, NORMALIZATIONS, color_features, prepare, squares
+from spit.contrast import arcsinh
+from spit.features.color import color_features, prepare, squares
 from spit.features.published import published_tokens
 from spit.images import Images, image_blocks, to_float
-from spit.kernels.rules import Preset
-from spit.options import Options, documented, fix, option
+from spit.loops.options import FeatureOptions
+from spit.options import documented
 from spit.partition import Partition
 from spit.parts import check_partition
 from spit.replay import round_up, step_of
 from spit.tokens import Tokens
-
-_PUBLISHED = {"channels": 3, "normalization": "contrast", "fill": "zero", "gradient_contrast": GRADIENT_CONTRAST}
-
-
-@dataclass(frozen=True)
-class FeatureOptions(Options):
-    """The options of φ, shared by :class:`FeatureExtractor` and :class:`spit.ModelConfig`."""
-
-    channels: int = option(3, "Channels C of the images", least=1, most=1024)
-    resolution: int = option(16, "Side K of the colour patches, the paper's β", least=1, most=1024)
-    position_bins: int = option(16, "Side K of the position histogram", least=1, most=1024)
-    position_sigma: float = option(0.025, "Bandwidth of the position histogram; 0 is the empirical histogram", least=0,
-                                   below=math.inf)
-    gradients: bool = option(True, "Whether tokens have gradient histograms")
-    gradient_bins: int = option(16, "Side K of the gradient histogram", least=1, most=1024)
-    gradient_sigma: float = option(0.025, "Bandwidth of the gradient histogram; 0 is the empirical histogram", least=0,
-                                   below=math.inf)
-    gradient_contrast: float = option(
-        0.0, "Factor λ of the contrast asinh(λx) / asinh(λ) of gradients (the release: 27.8); 0 leaves them as they "
-             "are", least=0, below=math.inf)
-    normalization: str = option(
-        "contrast", "Colours: contrast (App. B, in [-1, 1]), imagenet (mean and std, for timm's weights) or none",
-        choices=NORMALIZATIONS)
-    fill: str = option(
-        "zero", "What a colour patch has outside its region: zero (the paper), mean (the region's mean colour), or "
-                "image (what is there, in the smallest square around the region, as a ViT sees squares)", choices=FILLS)
-    preset: Preset = option(
-        "spit", "Layout and sampling of the features: spit, or published, those of the authors' release "
-                "(docs/published.md), which fix normalization, fill and gradient_contrast, for RGB")
-
-    def __post_init__(self) -> None:
-        if self.preset == "published":
-            fix(self, _PUBLISHED, "preset='published'")
-            if not self.resolution == self.position_bins == self.gradient_bins:
-                raise ValueError(f"expected resolution, position_bins and gradient_bins to be equal with "
-                                 f"preset='published', got {self.resolution}, {self.position_bins} and "
-                                 f"{self.gradient_bins}")
-        super().__post_init__()
 
 
 @documented

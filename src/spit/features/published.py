@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.contrast import GRADIENT_CONTRAST, arcsinh
+from spit.contrast import arcsinh
 from spit.features.color import normalize
+from spit.loops.tables import GRADIENT_CONTRAST
 
 HISTOGRAM_SCALE = 4.0
 

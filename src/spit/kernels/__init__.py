@@ -1,12 +1,12 @@
 """One name for each hot operation; the device of its first argument picks the backend.
 
-``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba and
+``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba (:mod:`spit.loops`) and
 ``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
 selects one. While a fresh install compiles the numba loops, plain torch and numpy serve with the same bits
 (``kernels.cpu.background``). The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run
 on any device.
 
-Code outside this package imports from here or from ``kernels.rules``, never from a backend.
+Code outside this package imports from here, never from a backend.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -22,10 +22,10 @@ from torch import Tensor
 
 from spit.errors import MissingExtra
 from spit.kernels import reference
-from spit.kernels.portable import exact_sqrt, level_offsets, pieces, region_sizes
+from spit.kernels.portable import Levels, exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.published import ONE, published_superpixels
-from spit.kernels.rules import SCALE, Levels, Rules
 from spit.kernels.threads import single_torch_thread, threads
+from spit.loops.rules import SCALE, Rules
 from spit.options import check_choice
 from spit.replay import Tensors, replay
 

@@ -3,8 +3,10 @@
 import torch
 from torch import Tensor
 
-from spit.kernels.rules import Levels
 from spit.tokens import offsets_of
+
+Levels = list[tuple[Tensor, Tensor]]
+"""For each level, the packed parents of all regions and the number of regions of each image in the level above."""
 
 
 def exact_sqrt(x: Tensor) -> Tensor:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spit.kernels.portable import join
-from spit.kernels.rules import Levels
+from spit.kernels.portable import Levels, join
 
 ONE = 2**24
 """Features are integers; ±ONE stands for ±1. Four products of two features fit float64 exactly."""

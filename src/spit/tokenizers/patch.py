@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spit.options import documented, option
+from spit.loops.options import PatchOptions
+from spit.options import documented
 from spit.partition import Partition
 from spit.tokenizers.base import Tokenizer
 from spit.tokens import offsets_of
@@ -13,7 +14,7 @@ from spit.tokens import offsets_of
 
 @documented
 @dataclass(frozen=True)
-class PatchTokenizer(Tokenizer):
+class PatchTokenizer(PatchOptions, Tokenizer):
     """Squares of ``size`` pixels, ⌈H/ρ⌉ · ⌈W/ρ⌉ of them.
 
     Where the image ends inside a square, the region has the pixels that exist, and its frame is still the whole
@@ -25,8 +26,6 @@ class PatchTokenizer(Tokenizer):
         tensor([[0, 1, 2],
                 [3, 4, 5]], dtype=torch.int32)
     """
-
-    size: int = option(16, "Side of the squares in pixels", least=1, most=2**16, flag="patch_size")
 
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape

@@ -6,27 +6,23 @@ devices get the same values. φ uses the same contrast, but no diffusion.
 
 import math
 from functools import lru_cache
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from spit import kernels
-from spit.contrast import GRADIENT_CONTRAST, arcsinh, contrast
+from spit.contrast import arcsinh, contrast
 from spit.images import quantize
 from spit.kernels import ONE, SCALE
-from spit.kernels.rules import FRACTION
+from spit.loops import tables
+from spit.loops.options import Features
+from spit.loops.rules import FRACTION
+from spit.loops.tables import CONDUCTION, DIFFUSION_STEPS, GRADIENT_CONTRAST, SATURATION, STEP_SIZE
 
-DIFFUSION_STEPS = 4
-CONDUCTION = 0.1
-STEP_SIZE = 0.5
-SATURATION = 2.718
 COLOR_CONTRAST = 10.0
 STEEPEST = 16 * 3 * 255  # largest Scharr component of a sum of three 8-bit channels
 LONGEST = math.sqrt(2) * float(arcsinh(torch.tensor(13 / 16, dtype=torch.float64), GRADIENT_CONTRAST))  # in a window
-
-Features = Literal["paper", "published", "saturated"]
 
 
 def superpixel_features(block: Tensor, features: Features) -> Tensor:
@@ -62,17 +58,12 @@ def coarse(features: Tensor) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _contrast_table(channels: int, device: torch.device) -> Tensor:
-    """The contrast curve of each channel at the 256 values of uint8."""
-    values = torch.arange(256, dtype=torch.float64) / 255
-    return _fixed_point(contrast(values.expand(1, channels, 1, 256))[0, :, 0], device)
+    return torch.from_numpy(tables.contrast_table(channels)).to(device)
 
 
 @lru_cache(maxsize=8)
 def _flux_table(device: torch.device) -> Tensor:
-    """γ · exp(−(Δ/κ)²) · Δ for every difference Δ from −2 to 2."""
-    difference = torch.arange(-2 * SCALE, 2 * SCALE + 1, dtype=torch.float64) / SCALE
-    flux = STEP_SIZE * torch.exp(-((difference / CONDUCTION) ** 2)) * difference
-    return (flux * SCALE).round().int().to(device)
+    return torch.from_numpy(tables.flux_table()).to(device)
 
 
 def published_features(block: Tensor) -> Tensor:
@@ -160,7 +151,3 @@ def _published_tables(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     slopes = torch.arange(-STEEPEST, STEEPEST + 1, dtype=torch.float64) / STEEPEST
     curves = arcsinh(x, COLOR_CONTRAST), flux, arcsinh(slopes, GRADIENT_CONTRAST)
     return tuple((curve * ONE).round().long().to(device) for curve in curves)  # type: ignore[return-value]
-
-
-def _fixed_point(x: Tensor, device: torch.device) -> Tensor:
-    return (x * SCALE).round().to(device, torch.int16)

@@ -1,6 +1,5 @@
 """Random Voronoi cells: the control tokenizer of RViT (§1.1, App. C)."""
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,8 +8,8 @@ from torch import Tensor
 
 from spit import kernels
 from spit.images import quantize
-from spit.kernels.rules import Preset
-from spit.options import documented, option
+from spit.loops.options import VoronoiOptions
+from spit.options import documented
 from spit.partition import Partition
 from spit.tokenizers.base import Tokenizer
 from spit.tokens import offsets_of
@@ -18,7 +17,7 @@ from spit.tokens import offsets_of
 
 @documented
 @dataclass(frozen=True)
-class VoronoiTokenizer(Tokenizer):
+class VoronoiTokenizer(VoronoiOptions, Tokenizer):
     """Each pixel belongs to the nearest of ``cells`` random sites.
 
     The sites are drawn from the seed and the image's own 8-bit pixels: images get different cells, and an image always
@@ -30,20 +29,10 @@ class VoronoiTokenizer(Tokenizer):
         Partition(2 images of 48×80, regions [64, 64])
     """
 
-    cells: int | None = option(
-        None, "Number of cells (default: one for every 256 pixels; with preset=published √(H·W), rounded)", least=1)
-    seed: int = option(0, "Another seed gives other cells")
-    preset: Preset = option("spit", "Default number of cells: spit, or published, that of the authors' release")
-
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape
-        pixels = height * width
-        default = round(math.sqrt(pixels)) if self.preset == "published" else max(pixels // 256, 1)
-        cells = default if self.cells is None else self.cells
-        if cells > pixels:
-            raise ValueError(f"{cells} Voronoi cells do not fit in an image of {height}×{width} = {pixels} pixels; "
-                             "ask for fewer cells or resize the image")
-        sites = _draw_sites(self._fingerprints(block), cells, pixels)
+        cells = self.count(height, width)
+        sites = _draw_sites(self._fingerprints(block), cells, height * width)
         rows_columns = torch.stack([sites // width, sites % width], dim=-1).int()
         labels = kernels.nearest_sites(rows_columns, height, width)
         return Partition._trusted((labels,), offsets_of(torch.full((batch,), cells, device=block.device)))

@@ -18,9 +18,10 @@ import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import torch
 
-from spit.kernels import rules
+from spit import loops
 from spit.kernels.cpu import features, preprocess, refinement, regions, superpixels, voronoi
-from spit.kernels.rules import SCALE, Rules
+from spit.loops.regions import step
+from spit.loops.rules import SCALE, Rules
 
 SERVED = 2**25
 """Numbers that operations without loops may take in before calls compile for themselves; superpixels of a photo of 224²
@@ -142,11 +143,12 @@ def _key() -> str:
     """What the compiled loops depend on: their text, the compiler and the processor."""
     parts = [numba.__version__, llvmlite.__version__, sys.implementation.cache_tag,
              llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()]
-    sources = [*sorted(Path(__file__).parent.glob("*.py")), Path(rules.__file__)]
+    folders = Path(__file__).parent, Path(loops.__file__).parent
+    sources = [path for folder in folders for path in sorted(folder.glob("*.py"))]
     return hashlib.sha256("\n".join([*map(str, parts), *(path.read_text() for path in sources)]).encode()
                           ).hexdigest()[:16]
 
 
-BACKGROUND = Background(regions._climb.stats.cache_path)
+BACKGROUND = Background(step.stats.cache_path)
 if hasattr(os, "register_at_fork"):  # a thread that the child does not have may hold the lock
     os.register_at_fork(after_in_child=lambda: setattr(BACKGROUND, "busy", threading.Lock()))

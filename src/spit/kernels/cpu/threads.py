@@ -7,12 +7,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
-import numpy.typing as npt
 from torch import Tensor
 
 from spit.kernels.threads import thread_count
-
-Array = npt.NDArray[Any]
 
 
 def for_each_image(kernel: Callable[..., Any], *arguments: Any) -> list[Any]:

@@ -10,9 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spit.kernels.cpu import features, histograms
-from spit.kernels.cpu.histograms import RIM
-from spit.kernels.cpu.threads import Array
+from spit.kernels.cpu import features
 from spit.kernels.reference import (
     between,
     color_patches,
@@ -28,6 +26,8 @@ from spit.kernels.reference import (
     superpixels,
 )
 from spit.kernels.sampling import side_by_side
+from spit.loops import Array, histograms
+from spit.loops.histograms import RIM
 
 ROWS = 64  # of the image at once
 

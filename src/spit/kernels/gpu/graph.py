@@ -14,7 +14,8 @@ from spit.kernels.gpu import edges, links, trees
 from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
 from spit.kernels.gpu.squares import ACROSS
 from spit.kernels.gpu.strips import LANES, cut
-from spit.kernels.rules import EUCLIDEAN, SCALE, Levels, Rules
+from spit.kernels.portable import Levels
+from spit.loops.rules import EUCLIDEAN, SCALE, Rules
 
 PACKABLE = 2**19
 """In images with fewer pixels, two sums fit one 64-bit word."""

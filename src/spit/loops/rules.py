@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from torch import Tensor
-
 SCALE = 2048
 """Superpixel features are integers; ±SCALE stands for ±1."""
 
@@ -18,9 +16,6 @@ COSINE: Final = 0
 EUCLIDEAN: Final = 1
 VARIANCE: Final = 2
 _KINDS: Final = {name: number for number, name in enumerate(get_args(Similarity))}
-
-Levels = list[tuple[Tensor, Tensor]]
-"""For each level, the packed parents of all regions and the number of regions of each image in the level above."""
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 Numpy makes the arrays that the loops fill: numba would compile each way of making one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import ceil, floor, log, sqrt
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
-from spit.kernels.cpu.compilation import compiled, inlined
-from spit.kernels.cpu.threads import Array
+from spit.loops import Array
+from spit.loops.compilation import compiled, inlined
 
 RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is skipped
 TABLE_STEPS = 2048  # table entries per σ: linear interpolation errs by less than 1/(8·2048²) = 3e-8
@@ -21,12 +20,12 @@ RIM = 2  # bins around the histogram, which only kernels at its border reach
 U = np.uint64  # numba asks of a signed index whether it counts from the end
 
 
-def position_counter(labels: Tensor, bins: int, sigma: float) -> Callable[[Array, Array, int], Array]:
-    """Counts the positions of one image into ``bins²`` columns of its regions' rows, from a column on.
+def position_counter(shape: Sequence[int], bins: int, sigma: float) -> Callable[[Array, Array, int], Array]:
+    """Counts the positions of an image of a shape, ``(H, W)``, into ``bins²`` columns of its regions, from a column on.
 
     Returns the regions' sizes.
     """
-    height, width = labels.shape[1:]
+    height, width = shape
     rows = position_weights(height, max(height, width), bins, sigma)
     columns = position_sums(width, max(height, width), bins, sigma)
 

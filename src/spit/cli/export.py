@@ -1,0 +1,38 @@
+"""``spit export``: a model as one file for onnxruntime or torch.export."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spit.cli.console import print_json, show, shown, waiting
+from spit.cli.evaluate import JsonOnly
+from spit.export import Exporting
+from spit.export import export as write
+from spit.registry import load_model
+
+Model = Annotated[str, typer.Argument(
+    metavar="MODEL", help="Name of a model, a folder, a hub id, or a file with a ViT in timm's names.",
+    show_default=False)]
+File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)]
+
+
+def export(model: Model, exporting: Exporting, output: File, answering: JsonOnly) -> int:
+    """Write a model as one file that runs without spit: ONNX, or a program of torch.export.
+
+    The logits are compared with torch's at ten token counts, and the largest difference is printed; beyond the
+    tolerance nothing is written. The file carries the tokenizer's options and the class names, so that spit.runtime
+    runs it on images without torch.
+    """
+    with waiting("Exporting"):
+        written = write(load_model(model), output, exporting)
+    if answering.as_json:
+        print_json({"model": model, "file": str(written.path), "bytes": written.size, "format": exporting.format,
+                    "precision": exporting.precision, "input": written.input,
+                    "differences": {str(count): value for count, value in written.differences.items()}})
+    else:
+        show(f"{shown(output)}: {exporting.format}, {exporting.precision}, from {written.input}, "
+             f"{written.size / 1e6:.1f} MB\nLogits differ from torch's by at most {written.difference:.2g}, at "
+             f"{len(written.differences)} token counts from {min(written.differences)} to "
+             f"{max(written.differences)}")
+    return 0

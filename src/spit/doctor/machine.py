@@ -1,0 +1,89 @@
+"""What is here: versions, backends, devices, caches, disk and memory."""
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import spit
+from spit.loops.regions import step
+
+CORE = ("torch", "numpy", "numba", "Pillow", "safetensors")
+OPTIONAL = ("triton", "typer", "rich", "scikit-image", "huggingface_hub", "onnx", "onnxruntime", "timm", "transformers",
+            "captum", "ray", "fastapi")
+
+
+def describe_machine() -> dict[str, Any]:
+    """Everything that a report of a fault should say, as JSON has it."""
+    return {
+        "spit": {"version": spit.__version__, "folder": str(Path(str(spit.__file__)).parent)},
+        "python": {"version": platform.python_version(), "executable": sys.executable},
+        "system": {"name": platform.platform(), "processor": platform.processor() or platform.machine(),
+                   "cores": os.cpu_count(), "torch_threads": torch.get_num_threads()},
+        "versions": {name: installed(name) for name in (*CORE, *OPTIONAL)},
+        "backends": backends(),
+        "devices": devices(),
+        "caches": {name: str(path) if path else None for name, path in caches().items()},
+        "free": {"disk_bytes": free_disk(), "memory_bytes": free_memory()},
+    }
+
+
+def installed(package: str) -> str | None:
+    """The version of a package; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def backends() -> list[str]:
+    """The backends of the kernels that run here."""
+    return ["reference", "cpu", *(["gpu"] if torch.cuda.is_available() and find_spec("triton") else [])]
+
+
+def devices() -> list[dict[str, Any]]:
+    """The devices that torch finds."""
+    found: list[dict[str, Any]] = [{"name": "cpu"}]
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        properties = torch.cuda.get_device_properties(index)
+        found.append({"name": f"cuda:{index}", "model": properties.name, "memory_bytes": properties.total_memory})
+    return found
+
+
+def caches() -> dict[str, Path | None]:
+    """Where compiled loops and downloads are kept; None where nothing can be kept."""
+    compiled = step.stats.cache_path
+    hub = os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", Path.home() / ".cache/huggingface")) / "hub"
+    return {"numba": Path(compiled) if compiled else None, "hub": Path(hub), "temporary": Path(tempfile.gettempdir())}
+
+
+def free_disk() -> int:
+    """Free bytes where temporary files go."""
+    return shutil.disk_usage(tempfile.gettempdir()).free
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that can be had without swapping; None where the system does not say."""
+    table = Path("/proc/meminfo")
+    if table.exists():
+        for line in table.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def requirements() -> list[str]:
+    """What spit's own metadata requires, without extras; empty if spit is not installed but only on the path."""
+    for name in ("spit-vit", "spit"):
+        try:
+            return [line for line in requires(name) or [] if "extra ==" not in line]
+        except PackageNotFoundError:
+            continue
+    return []

@@ -1,0 +1,144 @@
+"""What is exported: γ, f and h as one dense graph, from token features or, for square patches, from pixels."""
+
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spit.backbone import Block, Transformer
+from spit.contrast import arcsinh
+from spit.features import FeatureExtractor
+from spit.features.color import NORMALIZATIONS
+from spit.model import SpitModel
+from spit.tokenizers import PatchTokenizer
+
+Outputs = tuple[Tensor, Tensor, Tensor]
+OUTPUTS = ("logits", "class_token", "tokens")
+
+
+class TokenGraph(nn.Module):
+    """γ, f and h of one image; the number of tokens N may change from call to call.
+
+    Args:
+        model: with a :class:`~spit.backbone.Transformer`.
+
+    Shape:
+        features ``(N, F)`` float32 to logits ``(1, num_classes)``, class token ``(1, D)`` and the other tokens
+        ``(N, D)`` after the final norm, float32 whatever the parameters are.
+    """
+
+    inputs = ("features",)
+
+    def __init__(self, model: SpitModel) -> None:
+        super().__init__()
+        if not isinstance(model.backbone, Transformer):
+            raise TypeError(f"expected a model with backbone 'transformer' to export, got {model.config.backbone!r}")
+        self.embedder, self.backbone, self.head = model.embedder, model.backbone, model.head
+
+    def forward(self, features: Tensor) -> Outputs:
+        logits, class_token, tokens = self.run(features[None])
+        return logits, class_token, tokens[0]
+
+    def run(self, features: Tensor) -> Outputs:
+        """γ, f and h of images with equally many tokens, ``(B, N, F)``."""
+        first = self.embedder.class_token
+        embedded = self.embedder.projection(features.to(first.dtype))
+        values = torch.cat([first.expand(features.shape[0], 1, -1), embedded], 1)
+        for block in cast(Iterable[Block], self.backbone.blocks):
+            values = values + block.scale1(_attend(block, block.norm1(values)))
+            values = values + block.scale2(block.mlp(block.norm2(values)))
+        values = self.backbone.norm(values)
+        class_token = values[:, 0]
+        return self.head(class_token).float(), class_token.float(), values[:, 1:].float()
+
+
+class PixelGraph(TokenGraph):
+    """The whole of a model on square patches: φ, γ, f and h of images whose sides are multiples of the patch.
+
+    On whole patches of side K, φ's colour patches are the pixels, and its position histogram is the product of one
+    histogram of rows and one of columns.
+
+    Shape:
+        images ``(B, C, H, W)`` float32 in [0, 1] to logits ``(B, num_classes)``, class tokens ``(B, D)`` and the other
+        tokens ``(B, N, D)``.
+    """
+
+    inputs = ("images",)
+
+    def __init__(self, model: SpitModel) -> None:
+        super().__init__(model)
+        if not takes_pixels(model):
+            raise ValueError(f"expected a model on square patches, as large as its colour patches, to export from "
+                             f"pixels, got {model.tokenizer} and {model.extractor}; export token features, --input "
+                             "tokens")
+        self.side = cast(PatchTokenizer, model.tokenizer).size
+        self.extractor = cast(FeatureExtractor, model.extractor)
+
+    def forward(self, images: Tensor) -> Outputs:
+        return self.run(self.features(images))
+
+    def features(self, images: Tensor) -> Tensor:
+        """φ on square patches, ``(B, N, F)``."""
+        phi, side = self.extractor, self.side
+        colors = NORMALIZATIONS[phi.normalization](images)
+        patches = self._cut(colors).flatten(2)  # (B, N, C·K·K)
+        height, width = images.shape[2:]
+        longest = torch.sym_max(height, width)
+        rows, columns = (_positions(size, longest, phi.position_bins, phi.position_sigma).unflatten(0, (-1, side))
+                         .mean(1) for size in (height, width))  # (rows, K), (columns, K)
+        position = (rows[:, None, :, None] * columns[None, :, None]).flatten(2).flatten(0, 1)  # (N, K·K)
+        parts = [patches, position.expand(images.shape[0], -1, -1)]
+        if phi.gradients:
+            gradients = self._cut(arcsinh(_scharr(images), phi.gradient_contrast)).flatten(3)  # (B, N, 2, P)
+            weights = _near_bins(gradients, phi.gradient_bins, phi.gradient_sigma)  # (B, N, 2, P, K)
+            parts.append((weights[:, :, 0].mT @ weights[:, :, 1] / side**2).flatten(2))
+        return torch.cat(parts, 2)
+
+    def _cut(self, planes: Tensor) -> Tensor:
+        """Planes ``(B, C, H, W)`` in squares, ``(B, N, C, K, K)``."""
+        squares: Tensor = planes.unflatten(3, (-1, self.side)).unflatten(2, (-1, self.side))
+        return squares.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+
+
+def takes_pixels(model: SpitModel) -> bool:
+    """Whether :class:`PixelGraph` has this model's τ and φ."""
+    tokenizer, extractor = model.tokenizer, model.extractor
+    return (isinstance(tokenizer, PatchTokenizer) and isinstance(extractor, FeatureExtractor)
+            and extractor.preset == "spit" and extractor.resolution == tokenizer.size)
+
+
+def _attend(block: Block, values: Tensor) -> Tensor:
+    """Self-attention of images with equally many tokens, ``(B, M, D)``."""
+    attention = block.attention
+    query, key, value = attention.qkv(values).unflatten(-1, (3, attention.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+    mixed = F.scaled_dot_product_attention(query, key, value)  # (B, heads, M, d)
+    answer: Tensor = attention.projection(mixed.transpose(1, 2).flatten(2))
+    return answer
+
+
+def _positions(size: int, longest: int, bins: int, sigma: float) -> Tensor:
+    """The position histogram of each row of ``size`` rows, ``(size, K)``; see :func:`spit.kernels.position_histogram`.
+    """
+    place = 2 * torch.arange(size) + 1 - size + longest
+    if sigma == 0:
+        return (place[:, None] * bins // (2 * longest) == torch.arange(bins)).float()
+    return _near_bins(place.float() / longest - 1, bins, sigma)
+
+
+def _near_bins(values: Tensor, bins: int, sigma: float) -> Tensor:
+    """Kernels at the centres of K equal cells of [−1, 1], ``(…)`` to ``(…, K)``; σ = 0 marks the cell."""
+    if sigma == 0:
+        cell = ((values + 1) * (bins / 2)).floor().clamp(0, bins - 1)
+        return (cell[..., None] == torch.arange(bins)).float()
+    centres = (2 * torch.arange(bins) + 1) / bins - 1
+    return torch.exp(-(((values[..., None] - centres) / sigma) ** 2) / 2)
+
+
+def _scharr(images: Tensor) -> Tensor:
+    """Gradients of the grey image, ``(B, 2, H, W)``; see :func:`spit.kernels.scharr`."""
+    grey = F.pad(images.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
+    slope, smooth = images.new_tensor([-1.0, 0.0, 1.0]), images.new_tensor([3.0, 10.0, 3.0]) / 16
+    kernels = torch.stack([slope[:, None] * smooth, smooth[:, None] * slope])[:, None]  # (2, 1, 3, 3)
+    return F.conv2d(grey, kernels)

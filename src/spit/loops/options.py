@@ -1,0 +1,128 @@
+"""The options of τ and φ, declared once for tensors (``spit.tokenizers``, ``spit.features``) and arrays."""
+
+import math
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+from spit.loops.rules import Preset, Rules, Similarity
+from spit.loops.tables import FILLS, GRADIENT_CONTRAST, NORMALIZATIONS
+from spit.options import Options, fix, option
+
+Features = Literal["paper", "published", "saturated"]
+SelfLoop = Literal["clipped", "paper", "published", "none"]
+
+_LOOPS: dict[SelfLoop, tuple[float, float | None]] = {  # loop_mean and loop_clip of Rules
+    "clipped": (1.0, 0.75),
+    "paper": (1.0, inf),
+    "published": (2.0, 0.75),
+    "none": (1.0, None),
+}
+_PUBLISHED_TOKENS = {"features": "published", "similarity": "cosine", "self_loop": "published", "max_tokens": None}
+_PUBLISHED_FEATURES = {
+    "channels": 3, "normalization": "contrast", "fill": "zero", "gradient_contrast": GRADIENT_CONTRAST}
+
+
+@dataclass(frozen=True)
+class PatchOptions(Options):
+    """The options of :class:`spit.PatchTokenizer`."""
+
+    size: int = option(16, "Side of the squares in pixels", least=1, most=2**16, flag="patch_size")
+
+
+@dataclass(frozen=True)
+class VoronoiOptions(Options):
+    """The options of :class:`spit.VoronoiTokenizer`."""
+
+    cells: int | None = option(
+        None, "Number of cells (default: one for every 256 pixels; with preset=published √(H·W), rounded)", least=1)
+    seed: int = option(0, "Another seed gives other cells")
+    preset: Preset = option("spit", "Default number of cells: spit, or published, that of the authors' release")
+
+    def count(self, height: int, width: int) -> int:
+        """The number of cells of an image."""
+        pixels = height * width
+        default = round(math.sqrt(pixels)) if self.preset == "published" else max(pixels // 256, 1)
+        cells = default if self.cells is None else self.cells
+        if cells > pixels:
+            raise ValueError(f"{cells} Voronoi cells do not fit in an image of {height}×{width} = {pixels} pixels; "
+                             "ask for fewer cells or resize the image")
+        return cells
+
+
+@dataclass(frozen=True)
+class SuperpixelOptions(Options):
+    """The options of :class:`spit.SuperpixelTokenizer`."""
+
+    levels: int = option(4, "Levels T of the hierarchy", least=1, most=64)
+    compactness: float = option(
+        0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions. The "
+             "release's λ of 0.1 (preset=published) is 0.4706 with preset=spit", least=0, most=1)
+    merge_threshold: float = option(
+        0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
+             "distance (App. B), or with preset=published by this range over the channels; 0 joins none", least=0,
+        most=1e6)
+    max_tokens: int | None = option(
+        None, "Exact upper bound on the regions of an image; the most similar neighbours are joined until it holds "
+              "(default: no bound)", least=1)
+    refine: int = option(
+        0, "Refinement sweeps: boundary pixels move to the neighbouring region where that lowers the squared error of "
+           "the colours; more than three add little", least=0, most=1000)
+    features: Features = option(
+        "paper", "Colour features that regions are compared by, see superpixel_features")
+    similarity: Similarity = option(
+        "cosine", "Similarity of two regions: cosine; euclidean, minus the distance; variance, minus the growth of the "
+                  "squared error when they join")
+    self_loop: SelfLoop = option(
+        "clipped", "Weight of staying alone, (size - mean) / std of the level's region sizes: clipped to ±0.75; paper, "
+                   "not clipped (about 1.8 times the regions); published, clipped and against twice the mean; none")
+    preset: Preset = option(
+        "spit", "Rules of contraction: spit, or published, those of the authors' release (docs/published.md), which "
+                "fix features, similarity and self_loop and have no max_tokens")
+
+    def __post_init__(self) -> None:
+        if self.preset == "published":
+            fix(self, _PUBLISHED_TOKENS, "preset='published'")
+        super().__post_init__()
+
+    def rules(self) -> Rules:
+        """The options as kernels take them."""
+        # Kernels are compiled for floats; an option may be an int.
+        return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], float(self.compactness),
+                     float(self.merge_threshold), self.max_tokens)
+
+
+@dataclass(frozen=True)
+class FeatureOptions(Options):
+    """The options of φ, shared by :class:`FeatureExtractor` and :class:`spit.ModelConfig`."""
+
+    channels: int = option(3, "Channels C of the images", least=1, most=1024)
+    resolution: int = option(16, "Side K of the colour patches, the paper's β", least=1, most=1024)
+    position_bins: int = option(16, "Side K of the position histogram", least=1, most=1024)
+    position_sigma: float = option(0.025, "Bandwidth of the position histogram; 0 is the empirical histogram", least=0,
+                                   below=math.inf)
+    gradients: bool = option(True, "Whether tokens have gradient histograms")
+    gradient_bins: int = option(16, "Side K of the gradient histogram", least=1, most=1024)
+    gradient_sigma: float = option(0.025, "Bandwidth of the gradient histogram; 0 is the empirical histogram", least=0,
+                                   below=math.inf)
+    gradient_contrast: float = option(
+        0.0, "Factor λ of the contrast asinh(λx) / asinh(λ) of gradients (the release: 27.8); 0 leaves them as they "
+             "are", least=0, below=math.inf)
+    normalization: str = option(
+        "contrast", "Colours: contrast (App. B, in [-1, 1]), imagenet (mean and std, for timm's weights) or none",
+        choices=NORMALIZATIONS)
+    fill: str = option(
+        "zero", "What a colour patch has outside its region: zero (the paper), mean (the region's mean colour), or "
+                "image (what is there, in the smallest square around the region, as a ViT sees squares)", choices=FILLS)
+    preset: Preset = option(
+        "spit", "Layout and sampling of the features: spit, or published, those of the authors' release "
+                "(docs/published.md), which fix normalization, fill and gradient_contrast, for RGB")
+
+    def __post_init__(self) -> None:
+        if self.preset == "published":
+            fix(self, _PUBLISHED_FEATURES, "preset='published'")
+            if not self.resolution == self.position_bins == self.gradient_bins:
+                raise ValueError(f"expected resolution, position_bins and gradient_bins to be equal with "
+                                 f"preset='published', got {self.resolution}, {self.position_bins} and "
+                                 f"{self.gradient_bins}")
+        super().__post_init__()

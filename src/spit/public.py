@@ -1,0 +1,57 @@
+"""The public names of spit, which ``import spit`` loads when one of them is first asked for."""
+
+from spit.arrays import superpixels
+from spit.attribution import explain
+from spit.config import ModelConfig
+from spit.data.images import load_image
+from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
+from spit.features import FeatureExtractor
+from spit.interop import from_published, from_timm
+from spit.model import Output, SpitModel
+from spit.partition import Hierarchy, Partition
+from spit.parts import register_backbone, register_features, register_tokenizer
+from spit.predictor import Guess, Prediction, Predictor, load
+from spit.registry import create_model, list_models, load_model
+from spit.segmentation import Correspondence, Segmentation, correspond, segment
+from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
+from spit.tokens import Tokens
+from spit.weights import save as save_model
+
+__all__ = [
+    "Correspondence",
+    "FeatureExtractor",
+    "Guess",
+    "Hierarchy",
+    "ImageError",
+    "MissingExtra",
+    "ModelConfig",
+    "Output",
+    "Partition",
+    "PatchTokenizer",
+    "Prediction",
+    "Predictor",
+    "Segmentation",
+    "SpitError",
+    "SpitModel",
+    "SuperpixelTokenizer",
+    "Tokenizer",
+    "Tokens",
+    "VoronoiTokenizer",
+    "WeightsError",
+    "correspond",
+    "create_model",
+    "create_tokenizer",
+    "explain",
+    "from_published",
+    "from_timm",
+    "list_models",
+    "load",
+    "load_image",
+    "load_model",
+    "register_backbone",
+    "register_features",
+    "register_tokenizer",
+    "save_model",
+    "segment",
+    "superpixels",
+]

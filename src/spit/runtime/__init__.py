@@ -1,0 +1,14 @@
+"""The whole pipeline without torch: numpy, numba and Pillow for tokens, onnxruntime for the network.
+
+``spit export`` writes the file that :func:`load` takes. Labels are those of torch's pipeline bit for bit: both run the
+loops of :mod:`spit.loops`. Nothing that is imported here imports torch.
+
+Example:
+    >>> import spit.runtime
+    >>> runtime = spit.runtime.load("spit_tiny_16.onnx")  # doctest: +SKIP
+    >>> runtime("cat.jpg").top(2)  # doctest: +SKIP
+"""
+
+from spit.runtime.pipeline import Answer, Guess, Runtime, load
+
+__all__ = ["Answer", "Guess", "Runtime", "load"]

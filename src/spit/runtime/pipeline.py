@@ -1,0 +1,188 @@
+"""Runtime: an exported model that answers from image files, without torch."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL.Image import Image as Picture
+
+from spit.data.classes import printable_names
+from spit.data.crops import central_pixels
+from spit.data.images import ImageSource, decode
+from spit.documents import read_json
+from spit.errors import MissingExtra, WeightsError
+from spit.loops import Array
+from spit.runtime.features import make_extractor
+from spit.runtime.tokenizers import Regions, make_tokenizer
+
+FORMAT = 1
+KEY = "spit"  # of the description in an ONNX file
+LARGEST = 2**14  # side of a square
+SEEN = 2**18  # most pixels of a whole image, as for spit.load
+
+
+class Guess(NamedTuple):
+    """A class name and the probability that the model gives it."""
+
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a model says about one image.
+
+    Attributes:
+        labels: the region of each pixel as the model saw the image.
+        logits: of the classes; empty if the model has no head.
+        class_token: after the final norm.
+        tokens: the others after the final norm, row v of region v: ``tokens[labels]`` is a dense feature map.
+        names: of the classes.
+
+    Shape:
+        labels ``(H, W)`` int32, logits ``(num_classes,)``, class_token ``(D,)``, tokens ``(N, D)``, float32.
+    """
+
+    labels: Array
+    logits: Array
+    class_token: Array
+    tokens: Array
+    names: tuple[str, ...]
+
+    @property
+    def probabilities(self) -> Array:
+        """Softmax of the logits."""
+        powers = np.exp(self.logits - self.logits.max())
+        shares: Array = powers / powers.sum()
+        return shares
+
+    def top(self, count: int = 5) -> list[Guess]:
+        """The likeliest classes."""
+        shares = self.probabilities
+        order = np.argsort(-shares, kind="stable")[:count]
+        return [Guess(self.names[index], float(shares[index])) for index in order]
+
+
+def load(path: str | os.PathLike[str], threads: int | None = None) -> "Runtime":
+    """Load what ``spit export --format onnx`` wrote.
+
+    Args:
+        path: the ``.onnx`` file.
+        threads: of onnxruntime (default: one for each core).
+
+    Raises:
+        WeightsError: no such file, a damaged one, or one that spit did not export.
+        MissingExtra: onnxruntime is not installed.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtra("onnxruntime", "runtime", "spit.runtime") from error
+    if not Path(path).is_file():
+        raise WeightsError(f"no file {path}; make one with: spit export MODEL --format onnx --output FILE")
+    options = onnxruntime.SessionOptions()
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    try:
+        session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no common base but Exception
+        raise WeightsError(f"{path} is not an ONNX file that onnxruntime {onnxruntime.__version__} reads "
+                           f"({str(error).strip().partition(chr(10))[0]}); export it again") from error
+    return Runtime(session, read_description(session.get_modelmeta().custom_metadata_map.get(KEY), str(path)))
+
+
+def read_description(text: str | None, source: str) -> dict[str, Any]:
+    """What an exported file says about its model."""
+    if text is None:
+        raise WeightsError(f"{source} was not exported by spit: it has no metadata {KEY!r}; make one with spit export")
+    try:
+        description = read_json(text)
+        if description["format"] != FORMAT:
+            raise ValueError(f"format {description['format']!r}, this version of spit reads {FORMAT}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise WeightsError(f"{source}: its metadata is not what spit export writes: {error!r}") from error
+    return dict(description)
+
+
+class Runtime:
+    """A model on onnxruntime, with its tokenizer and features on numba.
+
+    Args:
+        session: an ``onnxruntime.InferenceSession`` of the exported graph.
+        description: of the model, from the file's metadata.
+    """
+
+    def __init__(self, session: Any, description: Mapping[str, Any]) -> None:
+        self.session = session
+        self.description = dict(description)
+        try:
+            self.input, size, crop = description["input"], description["size"], description["crop"]
+            self.tokenizer = make_tokenizer(description["tokenizer"], description["tokenizer_options"])
+            self.extractor = make_extractor(description["features"]) if self.input == "tokens" else None
+            if not isinstance(size, int) or not 1 <= size <= LARGEST or not (crop is None or 0 < crop <= 1):
+                raise ValueError(f"size {size!r} and crop {crop!r}")
+            self.class_names = printable_names(description["class_names"], description["num_classes"])
+        except (KeyError, TypeError) as error:
+            raise WeightsError(f"the metadata of the file is not what spit export writes: {error!r}") from error
+        except ValueError as error:
+            raise WeightsError(str(error)) from error
+        self.size, self.crop = size, crop
+
+    def __call__(self, image: ImageSource | Picture | Array, *, crop: bool = True) -> Answer:
+        """Classify one image.
+
+        Args:
+            image: a path, the bytes of a file, a PIL image, or an ``(H, W)`` or ``(H, W, 3)`` uint8 array. It is not
+                modified.
+            crop: resize the image and take its central square, as classifiers are evaluated; False takes the whole
+                image, of up to 512 × 512 pixels.
+        """
+        return self.classify(*self.tokenize(self.read(image, crop)))
+
+    def read(self, image: ImageSource | Picture | Array, crop: bool = True) -> Array:
+        """An image as the model sees it, ``(3, H, W)`` uint8 and contiguous; see :meth:`__call__`."""
+        pixels = _pixels(image)
+        if crop:
+            pixels = central_pixels(pixels, self.size, self.crop)
+        elif pixels[:, :, 0].size > SEEN:
+            raise ValueError(f"expected at most {SEEN:,} pixels with crop=False, got {pixels.shape[0]} × "
+                             f"{pixels.shape[1]}; resize the image first")
+        return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+    def tokenize(self, image: Array) -> tuple[Regions, Array]:
+        """τ and φ: the regions of what :meth:`read` returned, and what the graph takes.
+
+        Shape:
+            ``(3, H, W)`` uint8, contiguous, to features ``(N, F)``, or to ``(1, 3, H, W)`` in [0, 1] if the graph takes
+            pixels; float32.
+        """
+        found = self.tokenizer(image)
+        if self.extractor is not None:
+            return found, self.extractor(image, found)
+        return found, image[None].astype(np.float32) / np.float32(255)
+
+    def classify(self, found: Regions, given: Array) -> Answer:
+        """γ, f and h of what :meth:`tokenize` returned."""
+        name = "images" if self.extractor is None else "features"
+        logits, class_token, tokens = self.session.run(["logits", "class_token", "tokens"], {name: given})
+        return Answer(found.labels, logits[0], class_token[0], tokens.reshape(found.count, -1), self.class_names)
+
+    def __repr__(self) -> str:
+        return (f"Runtime({self.description['tokenizer']} tokens, {self.size} px, "
+                f"{self.description['precision']}, digest {self.description['digest'][:12]})")
+
+
+def _pixels(image: ImageSource | Picture | Array) -> Array:
+    """An image of any kind as ``(H, W, 3)`` uint8."""
+    if isinstance(image, Picture):
+        return np.array(image.convert("RGB"))
+    if not isinstance(image, np.ndarray):
+        return decode(image)
+    colors = image[:, :, None] if image.ndim == 2 else image
+    if image.dtype != np.uint8 or colors.ndim != 3 or colors.shape[2] not in (1, 3) or colors.size == 0:
+        raise ValueError(f"expected an (H, W) or (H, W, 3) uint8 array, got {image.dtype} of shape {image.shape}; "
+                         "floats in [0, 1] become 8 bits by np.rint(255 * x).astype(np.uint8)")
+    return np.broadcast_to(colors, (*colors.shape[:2], 3))
