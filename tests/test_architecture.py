@@ -18,6 +18,7 @@ LAYERS = (
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction
     ("evaluation", "training", "bench"),
+    ("serve",),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

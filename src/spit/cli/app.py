@@ -19,6 +19,7 @@ from spit.cli.options import command
 from spit.cli.prototypes import prototypes
 from spit.cli.retrofit import retrofit
 from spit.cli.segment import segment
+from spit.cli.serve import serve
 from spit.cli.tokenize import tokenize
 from spit.cli.train import train
 from spit.cli.train_head import train_head
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, bench, train, train_head, retrofit,
-             convert):
+             convert, serve):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

@@ -1,0 +1,266 @@
+"""The routes of the explorer's own page. Labels, tokens and attention travel once, as binary."""
+
+import base64
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from fastapi import APIRouter, Query, Request, Response
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spit import __version__
+from spit.attribution import METHODS, Lime
+from spit.attribution.methods import class_index
+from spit.attribution.removal import TokenRemoval
+from spit.predictor import Prediction
+from spit.segmentation import Segmentation
+from spit.segmentation.correspondence import colored_share, scenes
+from spit.segmentation.saliency import Cut
+from spit.serve import downloads, snippets
+from spit.serve.batching import check_time
+from spit.serve.errors import ApiError
+from spit.serve.models import TOKENIZERS
+from spit.serve.pictures import Picture
+from spit.serve.rle import encode_mask
+from spit.serve.samples import sample_names, sample_png
+from spit.serve.schemas import CorrespondPictures, ExplainPicture, PictureFields, SegmentPicture, SnippetFields
+from spit.serve.service import Service
+from spit.serve.uploads import at_most, read, read_json, validate
+
+TOP = 10
+SLOW = ("token_rise", "token_shapley", "token_occlusion", "lime")
+MOST_JOBS = 64
+BINARY = "application/octet-stream"
+
+
+def explorer_routes(service: Service) -> APIRouter:
+    """The page's routes."""
+    router = APIRouter(prefix="/explorer", include_in_schema=False)
+
+    def find(name: str) -> Picture:
+        picture = service.pictures.get(name)
+        if picture is None:
+            raise ApiError("not_found", "The service does not keep this picture any more; send it again.")
+        return picture
+
+    @router.get("/about")
+    async def about() -> dict[str, Any]:
+        options, models = service.options, service.models
+        return {"version": __version__, "device": str(models.get().device), "model": models.default,
+                "models": models.names, "tokenizers": list(TOKENIZERS), "ready": service.ready,
+                "methods": methods_of(service, None), "token": options.token is not None,
+                "limits": {"bytes": options.max_bytes, "pixels": options.max_pixels, "side": options.max_side,
+                           "seconds": options.seconds}}
+
+    @router.get("/samples")
+    async def samples() -> list[dict[str, str]]:
+        return [{"name": name, "url": f"/explorer/samples/{name}"} for name in sample_names()]
+
+    @router.get("/samples/{name}")
+    async def sample(name: str) -> Response:
+        try:
+            return Response(await service.aside(lambda: sample_png(name.removesuffix(".png"))), media_type="image/png")
+        except KeyError:
+            raise ApiError("not_found", "There is no sample of this name.") from None
+
+    @router.post("/pictures")
+    async def add(request: Request) -> dict[str, Any]:
+        with service.batcher:
+            fields, files = await read(request, PictureFields, {"image": False})
+            name = service.models.check(fields.model)
+            side = min(fields.max_side, service.options.max_side)
+
+            def work(jobs: Any) -> list[Picture]:
+                predictor = service.models.choose(name, fields.tokenizer, max_tokens=fields.max_tokens,
+                                                  compactness=fields.compactness, refine=fields.refine)
+                return [Picture(predictor, at_most(image, side), fields.model_dump(exclude_none=True))
+                        for [image] in jobs]
+
+            picture: Picture = await service.with_images(request, files["image"], work)
+            return {"id": service.pictures.add(picture), **describe(picture, methods_of(service, name))}
+
+    def serve_bytes(path: str, kind: str, make: Any) -> None:
+        @router.get(f"/pictures/{{id}}/{path}")
+        async def one(id: str) -> Response:
+            picture = find(id)
+            return Response(await service.aside(lambda: make(picture)), media_type=kind)
+
+    serve_bytes("image.png", "image/png", lambda picture: picture.image_png)
+    serve_bytes("labels.png", "image/png", lambda picture: picture.labels_png)
+    serve_bytes("parents.bin", BINARY, lambda picture: picture.parents)
+    serve_bytes("regions.bin", BINARY, lambda picture: picture.regions_bin)
+
+    @router.get("/pictures/{id}/tokens.bin")
+    async def tokens(request: Request, id: str) -> Response:
+        picture = find(id)
+        with service.batcher:
+            data = await service.alone(request, lambda: picture.tokens_bin)
+        return Response(data, media_type=BINARY, headers=_shape(picture.tokens, len(data) // (2 * picture.tokens)))
+
+    @router.get("/pictures/{id}/attention.bin")
+    async def attention(request: Request, id: str, layer: int = -1) -> Response:
+        picture = find(id)
+        depth, heads = picture.predictor.model.config.depth, picture.predictor.model.config.heads
+        if not -depth <= layer < depth:
+            raise ApiError("invalid_request", f"layer: expected a layer from 0 to {depth - 1}.")
+        with service.batcher:
+            data = await service.alone(request, lambda: picture.attention(layer % depth))
+        return Response(data, media_type=BINARY, headers=_shape(heads, picture.tokens + 1, picture.tokens + 1))
+
+    @router.get("/jobs/{job}")
+    async def progress(job: str) -> dict[str, int]:
+        if job not in service.jobs:
+            raise ApiError("not_found", "There is no such job.")
+        return service.jobs[job]
+
+    @router.post("/pictures/{id}/explain")
+    async def explain(request: Request, id: str, job: Annotated[str | None, Query(max_length=64)] = None) -> Response:
+        picture = find(id)
+        with service.batcher:
+            asked = validate(ExplainPicture, await read_json(request))
+            state = _begin(service, job)
+            method = service.models.method(picture.predictor, asked.method, asked.samples)
+            if isinstance(method, Lime | TokenRemoval):
+                state["total"] = method.samples
+
+                def progress(passes: int) -> None:
+                    check_time()
+                    state["done"] = min(passes, state["total"])
+
+                method = replace(method, progress=progress)
+
+            target = read_class(picture.predictor.class_names, asked.target)
+            values = await service.alone(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy())
+            state["done"] = state["total"]
+        found = values if asked.method == "lime" else picture.token_values(values)
+        scale = float(np.abs(found).max()) or 1.0  # half floats would lose small values
+        return Response((found / scale).astype("<f2").tobytes(), media_type=BINARY,
+                        headers={**_shape(*found.shape), "X-Scale": repr(scale)})
+
+    @router.post("/pictures/{id}/segment")
+    async def segment(request: Request, id: str) -> dict[str, Any]:
+        picture = find(id)
+        with service.batcher:
+            asked = validate(SegmentPicture, await read_json(request))
+            found = await service.alone(request, lambda: cut(picture, asked))
+        return {**segmentation_json(found), "values": encode_half(found.values), "clean": asked.clean}
+
+    @router.post("/correspond")
+    async def correspond(request: Request) -> dict[str, Any]:
+        with service.batcher:
+            asked = validate(CorrespondPictures, await read_json(request))
+            pictures = [find(asked.source), *map(find, asked.targets)]
+            if len({picture.predictor.digest for picture in pictures}) > 1:
+                raise ApiError("invalid_request", "Expected pictures of one model, whose tokens can be compared.")
+
+            def work() -> dict[str, Any]:
+                source, *targets = (scenes(picture.prediction, Cut())[0] for picture in pictures)
+                return {"source": source.side.double().tolist(), "targets": [one.side.double().tolist() for one in targets],
+                        "shares": [colored_share(source, one) for one in targets],
+                        "colors": encode_bytes(np.rint(source.colors.cpu().numpy() * 255).astype(np.uint8))}
+
+            return await service.alone(request, work)
+
+    @router.get("/pictures/{id}/download")
+    async def download(request: Request, id: str, what: str, method: str | None = None, clean: bool = True,
+                       tau: float | None = None) -> Response:
+        picture = find(id)
+        if what not in downloads.FILES:
+            raise ApiError("invalid_request", f"what: expected one of {', '.join(downloads.FILES)}.")
+        asked = validate(SegmentPicture, {"method": method or None, "clean": clean, "tau": tau})
+        with service.batcher:
+            data = await service.alone(request, lambda: downloads.FILES[what](picture, lambda: cut(picture, asked)))
+        kind = downloads.KINDS[what.rpartition(".")[2]]
+        return Response(data, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{what}"'})
+
+    @router.get("/pictures/{id}/snippet")
+    async def snippet(id: str, fields: Annotated[SnippetFields, Query()]) -> Response:
+        return Response(snippets.snippet(find(id), fields), media_type="text/plain; charset=utf-8")
+
+    return router
+
+
+def methods_of(service: Service, model: str | None) -> list[dict[str, Any]]:
+    """The methods of a model, as the page lists them."""
+    return [{"name": name, "of_class": METHODS[name].of_class, "slow": name in SLOW}
+            for name in service.models.methods(model)]
+
+
+def describe(picture: Picture, methods: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answer to a new picture."""
+    config = picture.predictor.model.config
+    return {"width": picture.width, "height": picture.height, "levels": [{"regions": n} for n in picture.counts],
+            "token_level": picture.token_level, "label_level": picture.label_level, "tokens": picture.tokens,
+            "layers": config.depth, "heads": config.heads, "width_of_token": config.width,
+            "model": picture.predictor.name, "tokenizer": config.tokenizer,
+            "classes": top_classes(picture.prediction, TOP), "methods": methods}
+
+
+def top_classes(prediction: Prediction, count: int) -> list[dict[str, Any]]:
+    """The likeliest classes of the first image; none of a model without a head."""
+    if prediction.predictor.model.config.num_classes == 0:
+        return []
+    return [{"index": index, "name": guess.name, "probability": guess.probability} for index, guess in zip(
+        prediction.top_classes(count)[0].tolist(), prediction.top(count)[0], strict=True)]
+
+
+def read_class(names: tuple[str, ...], target: int | str | None) -> int | None:
+    """A class by index or name; ApiError if there is none."""
+    if target is None:
+        return None
+    try:
+        return class_index(names, str(target))
+    except ValueError as error:
+        raise ApiError("invalid_request", f"target: {error}.") from None
+
+
+@torch.no_grad()
+def cut(picture: Picture, asked: SegmentPicture) -> Segmentation:
+    """The salient object of a picture."""
+    return segment_checked(picture.prediction, asked)
+
+
+def segment_checked(prediction: Prediction, asked: SegmentPicture) -> Segmentation:
+    """The salient object of an image; ApiError if the model has no head and is asked for one."""
+    from spit.errors import WeightsError
+
+    try:
+        return prediction.segment(method=asked.method, clean=asked.clean, tau=asked.tau)
+    except WeightsError:
+        raise ApiError("method_unavailable", f"{asked.method} needs a token head of this model; use cut.") from None
+
+
+def segmentation_json(found: Segmentation) -> dict[str, Any]:
+    """Mask, box and figures of the first image of a segmentation."""
+    mask: NDArray[np.bool_] = found.mask[0].cpu().numpy()
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    box = [int(columns[0]), int(rows[0]), int(columns[-1] - columns[0] + 1), int(rows[-1] - rows[0] + 1)] if len(
+        rows) else [0, 0, 0, 0]
+    tau = float(found.tau[0])
+    return {"mask": encode_mask(mask), "box": box, "area": int(mask.sum()), "foreground": float(mask.mean()),
+            "tau": None if np.isnan(tau) else tau}
+
+
+def encode_half(values: Tensor) -> str:
+    """Numbers as base64 of float16."""
+    return encode_bytes(values.float().cpu().numpy().astype("<f2"))
+
+
+def encode_bytes(values: NDArray[Any]) -> str:
+    """An array as base64 of its bytes."""
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _begin(service: Service, job: str | None) -> dict[str, int]:
+    state = {"done": 0, "total": 1}
+    if job is not None:
+        while len(service.jobs) >= MOST_JOBS:
+            service.jobs.pop(next(iter(service.jobs)))
+        service.jobs[job] = state
+    return state
+
+
+def _shape(*sides: int) -> dict[str, str]:
+    return {"X-Shape": ",".join(map(str, sides))}

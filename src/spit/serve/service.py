@@ -1,0 +1,100 @@
+"""Service: models, worker and limits put together; every route stands on it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import torch
+from fastapi import Request
+from torch import Tensor
+
+from spit.predictor import Predictor
+from spit.serve.batching import Batcher, Work
+from spit.serve.errors import ApiError, log
+from spit.serve.metrics import Metrics
+from spit.serve.models import Models
+from spit.serve.options import ServeOptions
+from spit.serve.pictures import Pictures
+from spit.serve.uploads import Upload
+
+Answer = TypeVar("Answer")
+DECODERS = 2  # threads
+
+
+class Service:
+    """The models, the worker that runs them, and what it keeps.
+
+    Args:
+        options: limits.
+        models: loaded.
+    """
+
+    def __init__(self, options: ServeOptions, models: Models) -> None:
+        self.options, self.models = options, models
+        self.metrics = Metrics()
+        self.batcher = Batcher(options.queue, options.batch, self.metrics.observe_batch)
+        self.metrics.taken.set_function(lambda: self.batcher.taken)
+        self.metrics.waiting.set_function(self.batcher.waiting)
+        self.pictures = Pictures(options.pictures)
+        self.jobs: dict[str, dict[str, int]] = {}  # progress of long answers, by the page's names
+        self.ready = False
+        self._decoders = ThreadPoolExecutor(DECODERS, "spit-decoder")
+        self._decoded = asyncio.Semaphore(2 * options.batch)  # bounds the memory of decoded images
+
+    async def start(self) -> None:
+        """Start the worker; it compiles the kernels first."""
+        self.batcher.start()
+        self._warm = asyncio.create_task(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        await self.batcher.run(lambda _: [warm_up(self.models.get())], None, time.monotonic() + 600)
+        self.ready = True
+        log.info("ready")
+
+    async def stop(self) -> None:
+        """Finish what was taken."""
+        await asyncio.to_thread(self.batcher.stop)
+        self._warm.cancel()
+        self._decoders.shutdown()
+
+    async def aside(self, work: Callable[[], Answer]) -> Answer:
+        """Light work of the CPU, beside the worker."""
+        return await asyncio.get_running_loop().run_in_executor(self._decoders, work)
+
+    async def run(self, request: Request, work: Work, item: Any = None, key: Hashable = None) -> Any:
+        """The worker's answer for an item."""
+        return await self.batcher.run(work, item, request.state.deadline, key)
+
+    async def alone(self, request: Request, work: Callable[[], Answer]) -> Answer:
+        """The worker's answer to a job that cannot be batched."""
+        found: Answer = await self.run(request, lambda _: [work()])
+        return found
+
+    async def with_images(self, request: Request, files: Sequence[bytes], work: Callable[[Sequence[Any]], Sequence[Any]],
+                          key: Callable[[Sequence[Upload]], Hashable] = lambda uploads: None) -> Any:
+        """Decode the images of a request beside the worker, then let it answer.
+
+        Args:
+            files: as they were sent.
+            work: takes a list of images for each job of a batch, and returns an answer for each.
+            key: what jobs must have in common to run together.
+        """
+        most = self.options.max_pixels
+        uploads = [Upload.of(data, most) for data in files]
+        if sum(one.width * one.height for one in uploads) > most:
+            raise ApiError("image_too_large", f"The images have more than {most:,} pixels together.")
+        async with self._decoded:
+            images: list[Tensor] = [await self.aside(lambda one=one: one.decode(most)) for one in uploads]
+            return await self.run(request, work, images, key(uploads))
+
+
+def warm_up(predictor: Predictor) -> None:
+    """Compile the kernels that most answers use."""
+    started = time.monotonic()
+    image = (torch.arange(3 * 96 * 96) * 37 % 251).view(3, 96, 96).to(torch.uint8)
+    prediction = predictor(image, crop=False)
+    prediction.segment()
+    predictor.model.tokenizer(image.to(predictor.device))
+    log.info("kernels loaded in %.1f s", time.monotonic() - started)
