@@ -1,6 +1,5 @@
 """``spit serve``: the explorer's page and the HTTP service."""
 
-import os
 import socket
 
 from spit.cli.console import show, waiting
@@ -16,15 +15,13 @@ def serve(options: ServeOptions) -> int:
     """
     try:
         import fastapi  # noqa: F401
-        import multipart  # noqa: F401
         import prometheus_client  # noqa: F401
+        import python_multipart  # noqa: F401
         import uvicorn
     except ImportError as error:
         raise MissingExtra("FastAPI, uvicorn, python-multipart and prometheus-client", "serve", "spit serve") from error
     from spit.serve.app import create_app
 
-    if options.token is None and os.environ.get("SPIT_TOKEN"):
-        options = options.replace(token=os.environ["SPIT_TOKEN"])
     with waiting("Loading the model"):
         app = create_app(options)
     address = f"[{options.host}]" if ":" in options.host else options.host

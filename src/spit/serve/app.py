@@ -9,6 +9,8 @@ from fastapi.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from spit import __version__
+from spit.serve.api import api_routes, status_routes
+from spit.serve.documents import describe
 from spit.serve.errors import ApiError, add_handlers
 from spit.serve.explorer import explorer_routes
 from spit.serve.gate import Gate
@@ -39,6 +41,10 @@ def create_app(options: ServeOptions | None = None, models: Models | None = None
                   openapi_url="/openapi.json", redirect_slashes=False)
     app.state.service = service
     add_handlers(app)
+    describe(app, options)
+    app.include_router(api_routes(service))
+    app.include_router(status_routes(service), prefix="/v1")
+    app.include_router(status_routes(service), include_in_schema=False)
     app.include_router(explorer_routes(service))
 
     @app.get("/", include_in_schema=False)

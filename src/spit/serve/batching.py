@@ -18,7 +18,7 @@ Work = Callable[[Sequence[Any]], Sequence[Any]]
 _running: ContextVar[Sequence["Job"]] = ContextVar("running", default=())
 
 
-class TimeUp(Exception):
+class OutOfTimeError(Exception):
     """Nobody waits for the answer any more."""
 
 
@@ -46,10 +46,10 @@ class Job:
 
 
 def check_time(*_: Any) -> None:
-    """Raise :class:`TimeUp` if nobody waits for the jobs that this thread works on; see :func:`watch`."""
+    """Raise :class:`OutOfTimeError` if nobody waits for the jobs that this thread works on; see :func:`watch`."""
     jobs = _running.get()
     if jobs and all(job.expired for job in jobs):
-        raise TimeUp
+        raise OutOfTimeError
 
 
 def watch(module: nn.Module) -> None:
@@ -66,7 +66,8 @@ class Batcher:
         observe: called after each batch with its number of jobs and its seconds.
     """
 
-    def __init__(self, limit: int, most: int, observe: Callable[[int, float], None] = lambda jobs, seconds: None) -> None:
+    def __init__(self, limit: int, most: int,
+                 observe: Callable[[int, float], None] = lambda jobs, seconds: None) -> None:
         self.limit, self.most, self.taken = limit, most, 0
         self._observe = observe
         self._jobs: deque[Job] = deque()
@@ -111,7 +112,7 @@ class Batcher:
             self._changed.notify()
         try:
             return await asyncio.wait_for(asyncio.wrap_future(job.future), max(0.0, deadline - time.monotonic()))
-        except (TimeoutError, TimeUp):
+        except (TimeoutError, OutOfTimeError):
             raise ApiError("time_limit", "The answer took longer than the service's time limit.") from None
         finally:
             job.abandoned = True
@@ -152,11 +153,11 @@ class Batcher:
             check_time()
             answers = batch[0].work([job.item for job in batch])
         except BaseException as error:
-            if len(batch) > 1 and not isinstance(error, TimeUp):
+            if len(batch) > 1 and not isinstance(error, OutOfTimeError):
                 for job in batch:  # one of them hurts no other
                     self._work([job])
                 return
-            if not isinstance(error, TimeUp | ApiError | CancelledError):
+            if not isinstance(error, OutOfTimeError | ApiError | CancelledError):
                 log.exception("a job failed")
             for job in batch:
                 job.future.set_exception(error)

@@ -85,4 +85,4 @@ def add_handlers(app: FastAPI) -> None:
     handlers: dict[type[Exception], Callable[[Request, Exception], JSONResponse | Awaitable[JSONResponse]]] = {
         ApiError: api_error, RequestValidationError: invalid, HTTPException: http}
     for kind, handler in handlers.items():
-        app.add_exception_handler(kind, handler)  # type: ignore[arg-type]
+        app.add_exception_handler(kind, handler)

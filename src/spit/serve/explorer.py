@@ -1,33 +1,24 @@
 """The routes of the explorer's own page. Labels, tokens and attention travel once, as binary."""
 
-import base64
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 from fastapi import APIRouter, Query, Request, Response
-from numpy.typing import NDArray
-from torch import Tensor
 
 from spit import __version__
-from spit.attribution import METHODS, Lime
-from spit.attribution.methods import class_index
-from spit.attribution.removal import TokenRemoval
-from spit.predictor import Prediction
-from spit.segmentation import Segmentation
+from spit.attribution import METHODS
+from spit.segmentation import Cut, Segmentation
 from spit.segmentation.correspondence import colored_share, scenes
-from spit.segmentation.saliency import Cut
 from spit.serve import downloads, snippets
-from spit.serve.batching import check_time
+from spit.serve.answers import encode_bytes, encode_half, read_class, segment, segmentation_json, top_classes, watched
 from spit.serve.errors import ApiError
 from spit.serve.models import TOKENIZERS
 from spit.serve.pictures import Picture
-from spit.serve.rle import encode_mask
 from spit.serve.samples import sample_names, sample_png
 from spit.serve.schemas import CorrespondPictures, ExplainPicture, PictureFields, SegmentPicture, SnippetFields
 from spit.serve.service import Service
-from spit.serve.uploads import at_most, read, read_json, validate
+from spit.serve.uploads import read, read_json, validate
 
 TOP = 10
 SLOW = ("token_rise", "token_shapley", "token_occlusion", "lime")
@@ -75,13 +66,13 @@ def explorer_routes(service: Service) -> APIRouter:
             def work(jobs: Any) -> list[Picture]:
                 predictor = service.models.choose(name, fields.tokenizer, max_tokens=fields.max_tokens,
                                                   compactness=fields.compactness, refine=fields.refine)
-                return [Picture(predictor, at_most(image, side), fields.model_dump(exclude_none=True))
+                return [Picture(predictor, image, fields.model_dump(exclude_none=True))
                         for [image] in jobs]
 
-            picture: Picture = await service.with_images(request, files["image"], work)
+            picture: Picture = await service.with_images(request, files["image"], work, side=side)
             return {"id": service.pictures.add(picture), **describe(picture, methods_of(service, name))}
 
-    def serve_bytes(path: str, kind: str, make: Any) -> None:
+    def serve_bytes(path: str, kind: str, make: Callable[[Picture], bytes]) -> None:
         @router.get(f"/pictures/{{id}}/{path}")
         async def one(id: str) -> Response:
             picture = find(id)
@@ -122,15 +113,7 @@ def explorer_routes(service: Service) -> APIRouter:
             asked = validate(ExplainPicture, await read_json(request))
             state = _begin(service, job)
             method = service.models.method(picture.predictor, asked.method, asked.samples)
-            if isinstance(method, Lime | TokenRemoval):
-                state["total"] = method.samples
-
-                def progress(passes: int) -> None:
-                    check_time()
-                    state["done"] = min(passes, state["total"])
-
-                method = replace(method, progress=progress)
-
+            method = watched(method, state)
             target = read_class(picture.predictor.class_names, asked.target)
             values = await service.alone(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy())
             state["done"] = state["total"]
@@ -140,12 +123,12 @@ def explorer_routes(service: Service) -> APIRouter:
                         headers={**_shape(*found.shape), "X-Scale": repr(scale)})
 
     @router.post("/pictures/{id}/segment")
-    async def segment(request: Request, id: str) -> dict[str, Any]:
+    async def mask(request: Request, id: str) -> dict[str, Any]:
         picture = find(id)
         with service.batcher:
             asked = validate(SegmentPicture, await read_json(request))
             found = await service.alone(request, lambda: cut(picture, asked))
-        return {**segmentation_json(found), "values": encode_half(found.values), "clean": asked.clean}
+        return {**segmentation_json(found, 0), "values": encode_half(found.values), "clean": asked.clean}
 
     @router.post("/correspond")
     async def correspond(request: Request) -> dict[str, Any]:
@@ -157,7 +140,7 @@ def explorer_routes(service: Service) -> APIRouter:
 
             def work() -> dict[str, Any]:
                 source, *targets = (scenes(picture.prediction, Cut())[0] for picture in pictures)
-                return {"source": source.side.double().tolist(), "targets": [one.side.double().tolist() for one in targets],
+                return {"source": source.side.int().tolist(), "targets": [one.side.int().tolist() for one in targets],
                         "shares": [colored_share(source, one) for one in targets],
                         "colors": encode_bytes(np.rint(source.colors.cpu().numpy() * 255).astype(np.uint8))}
 
@@ -198,59 +181,9 @@ def describe(picture: Picture, methods: list[dict[str, Any]]) -> dict[str, Any]:
             "classes": top_classes(picture.prediction, TOP), "methods": methods}
 
 
-def top_classes(prediction: Prediction, count: int) -> list[dict[str, Any]]:
-    """The likeliest classes of the first image; none of a model without a head."""
-    if prediction.predictor.model.config.num_classes == 0:
-        return []
-    return [{"index": index, "name": guess.name, "probability": guess.probability} for index, guess in zip(
-        prediction.top_classes(count)[0].tolist(), prediction.top(count)[0], strict=True)]
-
-
-def read_class(names: tuple[str, ...], target: int | str | None) -> int | None:
-    """A class by index or name; ApiError if there is none."""
-    if target is None:
-        return None
-    try:
-        return class_index(names, str(target))
-    except ValueError as error:
-        raise ApiError("invalid_request", f"target: {error}.") from None
-
-
-@torch.no_grad()
 def cut(picture: Picture, asked: SegmentPicture) -> Segmentation:
     """The salient object of a picture."""
-    return segment_checked(picture.prediction, asked)
-
-
-def segment_checked(prediction: Prediction, asked: SegmentPicture) -> Segmentation:
-    """The salient object of an image; ApiError if the model has no head and is asked for one."""
-    from spit.errors import WeightsError
-
-    try:
-        return prediction.segment(method=asked.method, clean=asked.clean, tau=asked.tau)
-    except WeightsError:
-        raise ApiError("method_unavailable", f"{asked.method} needs a token head of this model; use cut.") from None
-
-
-def segmentation_json(found: Segmentation) -> dict[str, Any]:
-    """Mask, box and figures of the first image of a segmentation."""
-    mask: NDArray[np.bool_] = found.mask[0].cpu().numpy()
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    box = [int(columns[0]), int(rows[0]), int(columns[-1] - columns[0] + 1), int(rows[-1] - rows[0] + 1)] if len(
-        rows) else [0, 0, 0, 0]
-    tau = float(found.tau[0])
-    return {"mask": encode_mask(mask), "box": box, "area": int(mask.sum()), "foreground": float(mask.mean()),
-            "tau": None if np.isnan(tau) else tau}
-
-
-def encode_half(values: Tensor) -> str:
-    """Numbers as base64 of float16."""
-    return encode_bytes(values.float().cpu().numpy().astype("<f2"))
-
-
-def encode_bytes(values: NDArray[Any]) -> str:
-    """An array as base64 of its bytes."""
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+    return segment(picture.prediction, asked.method, asked.clean, asked.tau)
 
 
 def _begin(service: Service, job: str | None) -> dict[str, int]:

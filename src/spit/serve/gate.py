@@ -23,7 +23,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
-OPEN = {"/", "/docs", "/openapi.json", "/health", "/ready", "/v1/health", "/v1/ready", "/explorer/about", "/favicon.ico"}
+OPEN = {"/", "/docs", "/openapi.json", "/health", "/ready", "/v1/health", "/v1/ready", "/explorer/about"}
 DRAINED = 4  # times the largest request that is read and thrown away, so that a browser sees the error
 PATIENCE = 5.0  # seconds for that
 
@@ -80,7 +80,7 @@ class Gate:
         if self.options.token is not None and path not in OPEN and not path.startswith("/page/"):
             kind, _, given = headers.get("authorization", "").partition(" ")
             if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.options.token.encode()):
-                raise ApiError("unauthorized", "Expected the header Authorization: Bearer TOKEN with the service's token.",
+                raise ApiError("unauthorized", "Expected the header Authorization: Bearer with the service's token.",
                                {"WWW-Authenticate": "Bearer"})
         body.expect(headers.get("content-length"))
 

@@ -1,6 +1,7 @@
 """The models that the service has: those it was started with, and those whose weights come with spit."""
 
 import threading
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ from spit.attribution.prototypes import PrototypeProjection, find_prototypes
 from spit.attribution.removal import TokenRemoval
 from spit.errors import SpitError
 from spit.predictor import Predictor, load
-from spit.registry import list_models
+from spit.registry import ARCHITECTURES, checkpoint_folder, list_models, model_config
 from spit.serve.batching import watch
 from spit.serve.errors import ApiError
 from spit.tokenizers import create_tokenizer
 
 TOKENIZERS = ("superpixel", "patch", "voronoi")
+MOST_VIEWS = 16  # models on other tokens that are kept; they share weights
 
 
 class Models:
@@ -28,10 +30,11 @@ class Models:
 
     def __init__(self, sources: list[str], device: str) -> None:
         self._device = device
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._predictors: dict[str, Predictor] = {}
         self._methods: dict[str, list[str]] = {}
         self._sources: dict[str, str] = {}
+        self._views: dict[Hashable, Predictor] = {}
         for source in sources:
             predictor = self._load(source)
             name = Path(source).stem if Path(source).is_file() else Path(source).name
@@ -40,8 +43,10 @@ class Models:
             self._sources[name], self._predictors[name] = source, predictor
             predictor.name = name
         self.default = next(iter(self._sources))
+        known = {checkpoint_folder(source) for source in sources if source.partition(".")[0] in ARCHITECTURES}
         for name in list_models(pretrained=True):
-            self._sources.setdefault(name, name)
+            if checkpoint_folder(name) not in known:  # spit_tiny_16 is spit_tiny_16.deit_retrofit
+                self._sources.setdefault(name, name)
 
     @property
     def names(self) -> list[str]:
@@ -76,8 +81,17 @@ class Models:
             return predictor
         if kind != "superpixel" and given:
             raise ApiError("invalid_request", f"{next(iter(given))} belongs to superpixel tokens, not to {kind}.")
-        made = create_tokenizer(kind, **{**config.options_for(kind, {}), **given})
-        return predictor.with_tokenizer(made)
+        asked = (predictor.name, kind, *sorted(given.items()))
+        with self._lock:
+            if asked not in self._views:
+                try:
+                    made = create_tokenizer(kind, **{**config.options_for(kind, {}), **given})
+                except ValueError:
+                    raise ApiError("invalid_request", "This model's tokens do not have these options.") from None
+                while len(self._views) >= MOST_VIEWS:
+                    self._views.pop(next(iter(self._views)))
+                self._views[asked] = predictor.with_tokenizer(made)
+            return self._views[asked]
 
     def methods(self, name: str | None = None) -> list[str]:
         """The methods of attribution that a model has and the installation can run."""
@@ -91,6 +105,16 @@ class Models:
                 found.append(method)
             self._methods[predictor.name] = found
         return self._methods[predictor.name]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What requests may name, and what each model is."""
+        found = []
+        for name, source in self._sources.items():
+            config = self._predictors[name].model.config if name in self._predictors else model_config(source)
+            found.append({"name": name, "default": name == self.default, "tokenizer": config.tokenizer,
+                          "width": config.width, "layers": config.depth, "heads": config.heads,
+                          "classes": config.num_classes, "methods": self.methods(name) if self.loaded(name) else None})
+        return found
 
     def method(self, predictor: Predictor, name: str, samples: int | None = None) -> Method:
         """A method of attribution for a model; ApiError if it lacks something."""

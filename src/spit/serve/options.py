@@ -1,11 +1,13 @@
 """ServeOptions: where the service listens, which models it has, and what it accepts."""
 
+import os
 from dataclasses import dataclass
 from ipaddress import ip_address
 
 from spit.options import Options, documented, option
 
 MIB = 2**20
+TOKEN = "SPIT_TOKEN"  # in the environment, where other users of the machine do not see it
 
 
 @documented
@@ -39,6 +41,8 @@ class ServeOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.token is None and os.environ.get(TOKEN):
+            object.__setattr__(self, "token", os.environ[TOKEN])
         if self.token is not None and (len(self.token) < 8 or not self.token.isascii() or not self.token.isprintable()
                                        or " " in self.token):
             raise ValueError("expected a token of at least 8 printable ASCII characters without spaces")

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from spit import kernels
 from spit.backbone import attention_maps
-from spit.drawing.pictures import as_picture, encode_png
 from spit.drawing.labels import encode_labels
+from spit.drawing.pictures import as_picture, encode_png
 from spit.images import to_float
 from spit.predictor import Prediction, Predictor
 from spit.segmentation.saliency import hierarchy_of

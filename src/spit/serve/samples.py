@@ -1,5 +1,6 @@
 """Sample pictures: those that scikit-image ships, or one that is made here."""
 
+import base64
 import io
 from functools import cache
 from importlib.util import find_spec
@@ -33,6 +34,14 @@ def sample_png(name: str) -> bytes:
         picture = photo.convert("RGB")
     picture.thumbnail((SIDE, SIDE))
     return encode_png(picture)
+
+
+@cache
+def tiny_png_base64() -> str:
+    """A picture of 32 × 32 pixels in base64, for the examples of the API's documentation."""
+    pixels = np.full((32, 32, 3), (20, 60, 120), np.uint8)
+    pixels[8:24, 8:24] = (250, 200, 40)
+    return base64.b64encode(encode_png(Image.fromarray(pixels))).decode()
 
 
 def _path(name: str) -> Path | None:

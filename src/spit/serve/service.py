@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -21,6 +22,7 @@ from spit.serve.uploads import Upload
 
 Answer = TypeVar("Answer")
 DECODERS = 2  # threads
+WARM_UP = 600.0  # seconds that compiling may take
 
 
 class Service:
@@ -49,7 +51,11 @@ class Service:
         self._warm = asyncio.create_task(self._warm_up())
 
     async def _warm_up(self) -> None:
-        await self.batcher.run(lambda _: [warm_up(self.models.get())], None, time.monotonic() + 600)
+        def work(_: Sequence[Any]) -> list[None]:
+            warm_up(self.models.get())
+            return [None]
+
+        await self.batcher.run(work, None, time.monotonic() + WARM_UP)
         self.ready = True
         log.info("ready")
 
@@ -72,22 +78,26 @@ class Service:
         found: Answer = await self.run(request, lambda _: [work()])
         return found
 
-    async def with_images(self, request: Request, files: Sequence[bytes], work: Callable[[Sequence[Any]], Sequence[Any]],
-                          key: Callable[[Sequence[Upload]], Hashable] = lambda uploads: None) -> Any:
+    async def with_images(self, request: Request, files: Sequence[bytes], work: Work,
+                          key: Callable[[Sequence[Upload]], Hashable] = lambda uploads: None,
+                          item: Callable[[list[Tensor]], Any] = lambda images: images,
+                          side: int | None = None) -> Any:
         """Decode the images of a request beside the worker, then let it answer.
 
         Args:
             files: as they were sent.
-            work: takes a list of images for each job of a batch, and returns an answer for each.
+            work: takes the items of a batch, and returns an answer for each.
             key: what jobs must have in common to run together.
+            item: makes an item of the images.
+            side: images are made smaller if their longer side exceeds it.
         """
         most = self.options.max_pixels
         uploads = [Upload.of(data, most) for data in files]
         if sum(one.width * one.height for one in uploads) > most:
             raise ApiError("image_too_large", f"The images have more than {most:,} pixels together.")
         async with self._decoded:
-            images: list[Tensor] = [await self.aside(lambda one=one: one.decode(most)) for one in uploads]
-            return await self.run(request, work, images, key(uploads))
+            images = [await self.aside(partial(one.decode, most, side)) for one in uploads]
+            return await self.run(request, work, item(images), key(uploads))
 
 
 def warm_up(predictor: Predictor) -> None:

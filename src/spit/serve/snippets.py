@@ -41,10 +41,7 @@ def _classify(picture: Picture, asked: SnippetFields) -> str:
 
 def _explain(picture: Picture, asked: SnippetFields) -> str:
     target = asked.target or None
-    if target is not None and target.isdecimal():
-        shown = target
-    else:
-        shown = repr(target)
+    shown = target if target is not None and target.isdecimal() else repr(target)
     return f"""values = prediction.explain({asked.method or 'relevance'!r}, target={shown})[0]  # (H, W)
 print(values.shape, float(values.max()))
 """

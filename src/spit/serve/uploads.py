@@ -6,7 +6,7 @@ import binascii
 import io
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -51,10 +51,11 @@ class Upload:
             raise _too_many(max_pixels)
         return Upload(data, width, height)
 
-    def decode(self, max_pixels: int) -> Tensor:
-        """The image, ``(3, H, W)`` uint8; ApiError if it is damaged."""
+    def decode(self, max_pixels: int, side: int | None = None) -> Tensor:
+        """The image, ``(3, H, W)`` uint8, its longer side at most ``side``; ApiError if it is damaged."""
         try:
-            return load_image(self.data, max_pixels)
+            image = load_image(self.data, max_pixels)
+            return image if side is None else at_most(image, side)
         except ImageError as error:
             message = str(error).removeprefix("image bytes: ").rstrip(".")
             raise ApiError("invalid_image", f"{message[:1].upper()}{message[1:]}.") from None
@@ -136,9 +137,17 @@ async def _read_form(request: Request, images: Mapping[str, bool]) -> tuple[dict
     except (MultiPartException, ValueError, KeyError, LookupError):
         raise ApiError("bad_request", "The body is not multipart/form-data, or has too many or too long fields."
                        ) from None
+    try:
+        return await _read_fields(form.multi_items(), images)
+    finally:
+        await form.close()
+
+
+async def _read_fields(items: Iterable[tuple[str, UploadFile | str]],
+                       images: Mapping[str, bool]) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
     values: dict[str, Any] = {}
     files: dict[str, list[bytes]] = {name: [] for name in images}
-    for name, value in form.multi_items():
+    for name, value in items:
         if isinstance(value, UploadFile):
             if name not in images:
                 raise ApiError("invalid_request", f"{name[:40]!r}: expected no file in this field.")
