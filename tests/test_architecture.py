@@ -22,7 +22,8 @@ LAYERS = (
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation")}  # imported by a Prediction when asked
+ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"), ("predictor", "serve"),  # of a Prediction, when
+           ("partition", "drawing")}  # asked; and what a notebook shows
 MOST_LINES = 400
 
 

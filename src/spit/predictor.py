@@ -17,6 +17,7 @@ from spit import weights
 from spit.data.classes import class_names
 from spit.data.crops import central_square
 from spit.data.images import load_image
+from spit.drawing.notebook import prediction_png
 from spit.forward_pass import ForwardPass, each_alone
 from spit.images import image_blocks, quantize, to_float
 from spit.model import SpitModel
@@ -292,6 +293,21 @@ class Prediction:
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Prediction":
         """The same images and weights on other tokens; one more pass."""
         return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.originals)
+
+    def show(self, index: int = 0) -> Any:
+        """The explorer's view of one image in a notebook: levels, tokens, similarity and attention under the pointer.
+
+        Needs the extra ``notebook`` (anywidget); without it, a static picture of the tokens.
+        """
+        from spit.serve.widget import show  # which imports this module
+
+        return show(self, index)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        knows = self.predictor.model.config.num_classes > 0
+        captions = [f"{name}, {chance:.1%}" for [(name, chance)] in self.top(1)] if knows else [""] * len(self)
+        return prediction_png(self.images, self.partition, captions)
 
     def __len__(self) -> int:
         return len(self.images)

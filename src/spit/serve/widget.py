@@ -113,10 +113,10 @@ def bundle(entry: Path) -> str:
             body = EXPORT.sub(_plain, IMPORT.sub("", source))
             if re.search(r"^(import|export)\b", body, re.MULTILINE):
                 raise ValueError(f"{path.name} has an import or export of a form that is not known")
-            names = [one for match in EXPORT.finditer(source) for one in (match[3], *(match[4] or "").split(",")) if one]
-            returned = "{" + ", ".join([*names, *(["default_"] if "default_ =" in body else [])]) + "}"
+            exports = [one for match in EXPORT.finditer(source)
+                       for one in (match[1] and "default_", match[3], *(match[4] or "").split(",")) if one]
             del made[path]
-            made[path] = f"const {name} = (() => {{\n{chr(10).join(heads)}\n{body}\nreturn {returned};\n}})();\n"
+            made[path] = "\n".join([f"const {name} = (() => {{", *heads, body, f"return {{{', '.join(exports)}}};", "})();\n"])
         return name
 
     last = add(entry.resolve())

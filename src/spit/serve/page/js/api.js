@@ -73,6 +73,14 @@ export function upload(path, form, tell, signal) {
   });
 }
 
+/** The parts of a picture that the server keeps, for Picture.load. */
+export function pictureSource(id) {
+  const at = `explorer/pictures/${id}`;
+  return {at, image: () => blob(`${at}/image.png`), labels: () => bytes(`${at}/labels.png`),
+    parents: () => bytes(`${at}/parents.bin`), tokens: () => bytes(`${at}/tokens.bin`),
+    regions: () => bytes(`${at}/regions.bin`), attention: (layer) => bytes(`${at}/attention.bin?layer=${layer}`)};
+}
+
 /** Run something long and tell its progress, `{done, total}`, as the server counts it. */
 export async function withJob(run, tell) {
   const job = Math.random().toString(36).slice(2, 14);

@@ -2,6 +2,7 @@
 
 import {makeNpz} from "./binary.js";
 import {save} from "./dom.js";
+
 import {PlainPainter} from "./painter.js";
 
 /** A stage at its picture's own pixels, without the highlighted token's neighbours being lost to the screen's size. */
@@ -43,6 +44,7 @@ export async function saveMany(name, stages) {
   await savePng(name, canvas);
 }
 
+export {save};
 export const saveNpz = (name, arrays) => save(`${name}.npz`, makeNpz(arrays));
 export const saveJson = (name, value) =>
   save(`${name}.json`, new Blob([JSON.stringify(value, null, 1)], {type: "application/json"}));

@@ -7,7 +7,7 @@ import {colorize} from "./scales.js";
 export function glow(values, self, {scale = "ember", fromZero = false, out = null} = {}) {
   let low = Infinity, high = -Infinity;
   for (let n = 0; n < values.length; n++) {
-    if (n === self) continue;
+    if (n === self || values[n] <= -1) continue; // -1: left out
     if (values[n] < low) low = values[n];
     if (values[n] > high) high = values[n];
   }

@@ -22,7 +22,7 @@ class App {
   constructor(about) {
     this.about = about;
     this.feedback = new Feedback();
-    this.options = {max_side: SIDE, max_tokens: null, compactness: 0, refine: 0, tokenizer: "superpixel", model: about.model};
+    this.options = {max_side: SIDE, max_tokens: null, compactness: null, refine: null, tokenizer: "superpixel", model: about.model};
     this.picture = null;
     this.stage = new Stage();
     this.views = VIEWS.map((View) => new View(this));
@@ -54,13 +54,14 @@ class App {
     try {
       const form = new FormData();
       form.append("image", file, file.name);
-      for (const [name, value] of Object.entries(options)) if (value !== null && value !== undefined) form.append(name, value);
+      const kept = options.tokenizer === "superpixel" ? options : {...options, max_tokens: null, compactness: null, refine: null};
+      for (const [name, value] of Object.entries(kept)) if (value !== null && value !== undefined) form.append(name, value);
       const about = await api.upload("explorer/pictures", form, (share) => {
         if (share < 1) task.tell(share);
         else task.rename(`Reading ${title}`);
       });
       task.rename(`Loading the tokens of ${title}`);
-      return await Picture.load(about, file, {...options});
+      return await Picture.load(about, api.pictureSource(about.id), file, {...options});
     } catch (error) {
       this.feedback.fail(error);
       return null;
@@ -145,7 +146,8 @@ class App {
       this.stage.fit();
     }
     view.enter();
-    at("downloads").replaceChildren(...view.downloads().map(([kind, text, run]) =>
+    const shown = [...view.downloads(), ["Picture", "as the model saw it", () => this.savePicture()]];
+    at("downloads").replaceChildren(...shown.map(([kind, text, run]) =>
       h("button", {type: "button", class: "download", onclick: () => this.attempt(async () => run(), `Making ${kind}`)},
         h("span", {class: "download-kind"}, kind), h("span", {class: "hint"}, text))));
     this.settings();
@@ -157,13 +159,13 @@ class App {
   settings() {
     clearTimeout(this.writing);
     this.writing = setTimeout(async () => {
-      const {id, file} = this.picture, {max_tokens, compactness, refine, tokenizer, model} = this.options;
+      const {id, file} = this.picture;
       const query = new URLSearchParams();
-      for (const [name, value] of Object.entries({max_tokens, compactness, refine, tokenizer, model, name: file.name,
+      for (const [name, value] of Object.entries({name: file.name,
         ...this.view.settings()})) if (value !== null && value !== undefined) query.set(name, value);
       try {
         const found = await api.text(`explorer/pictures/${id}/snippet?${query}`);
-        at("snippet").textContent = found.startsWith("{") ? JSON.parse(found).code ?? JSON.parse(found).snippet : found;
+        at("snippet").textContent = found;
       } catch (error) {
         at("snippet").textContent = `# ${error.message}`;
       }
@@ -187,6 +189,7 @@ class App {
   // --- files --------------------------------------------------------------------------------------------------------
 
   get stem() { return (this.picture.file.name.replace(/\.[^.]*$/, "") || "picture").replace(/[^\w-]+/g, "_"); }
+  savePicture() { return files.save("image.png", this.picture.image); }
   savePng(kind) { return files.savePng(`${this.stem}.${kind}`, files.render(this.stage)); }
   saveImage(kind, image) { return files.saveImage(`${this.stem}.${kind}`, image); }
   saveMany(kind, stages) { return files.saveMany(`${this.stem}.${kind}`, stages); }
@@ -270,7 +273,7 @@ class App {
 
   async loadSamples() {
     const found = await api.json("explorer/samples");
-    this.samples = (Array.isArray(found) ? found : found.samples ?? []).map(({name, url}) => ({name, url: url.replace(/^\//, "")}));
+    this.samples = found.map(({name, url}) => ({name, url: url.replace(/^\//, "")}));
     await Promise.all(this.samples.map(async (sample) => {
       sample.bitmap = await createImageBitmap(await api.blob(sample.url), {resizeWidth: 336, resizeQuality: "medium"});
     }));

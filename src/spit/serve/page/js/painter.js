@@ -49,7 +49,7 @@ void main() {
 }`;
 
 const DEFAULTS = {opacity: 0, lines: 0.5, hover: -1, fromFill: false, checks: false};
-const MOST = 700_000; // pixels that the 2D painter repaints at once
+const MOST = 320_000; // pixels that the 2D painter repaints in a frame
 
 export function createPainter(canvas, kind = new URLSearchParams(globalThis.location?.search).get("renderer")) {
   if (kind !== "2d") {
@@ -208,7 +208,7 @@ export class PlainPainter extends Painter {
   }
 
   setRegions(labels) {
-    if (super.setRegions(labels)) this.edges = null;
+    if (super.setRegions(labels)) this.edges = this.boxes = null;
   }
 
   setFill(labels, changed = false) {
@@ -233,7 +233,7 @@ export class PlainPainter extends Painter {
         const row = Math.floor(((y + 0.5) * this.height) / height) * this.width;
         for (let x = 0; x < width; x++, i++) this.source[i] = row + columns[x];
       }
-      this.edges = this.fillEdges = null;
+      this.edges = this.fillEdges = this.boxes = null;
     }
     if (this.style.fromFill) this.fillEdges ??= this._edges(this.fill);
     else this.edges ??= this._edges(this.regions);
@@ -268,11 +268,12 @@ export class PlainPainter extends Painter {
       blue[n] = colors[4 * n + 2] * share;
     }
     const out = new Uint32Array(this.result.data.buffer), total = width * height;
+    const {checks} = style;
     for (let i = 0, j = 0; i < total; i++, j += 4) {
-      const from = source[i], index = fill[from], left = cover[index];
+      const index = fill[source[i]], left = cover[index];
       let r = (base[j] * left + red[index]) >> 8, g = (base[j + 1] * left + green[index]) >> 8;
       let b = (base[j + 2] * left + blue[index]) >> 8;
-      if (index === 0 && style.checks) r = g = b = (((i % width) / 10) ^ (i / width / 10)) & 1 ? 237 : 209;
+      if (checks && index === 0) r = g = b = (((i % width) / 10) ^ (i / width / 10)) & 1 ? 237 : 209;
       if (edges[i]) {
         const ink = 77 * r + 150 * g + 29 * b > 47000 ? 20 : 255;
         r += ((ink - r) * lines) >> 8;
@@ -285,12 +286,31 @@ export class PlainPainter extends Painter {
     this.context.putImageData(this.result, 0, 0);
   }
 
+  /** Where each region is on the canvas: left, top, right and bottom. */
+  _boxes(regions) {
+    const {width, height} = this.canvas, {source} = this, boxes = new Int32Array(4 * 65536);
+    for (let n = 0; n < boxes.length; n += 4) { boxes[n] = width; boxes[n + 1] = height; boxes[n + 2] = boxes[n + 3] = -1; }
+    for (let y = 0, i = 0; y < height; y++) {
+      for (let x = 0; x < width; x++, i++) {
+        const n = 4 * regions[source[i]];
+        if (x < boxes[n]) boxes[n] = x;
+        if (y < boxes[n + 1]) boxes[n + 1] = y;
+        if (x > boxes[n + 2]) boxes[n + 2] = x;
+        boxes[n + 3] = y;
+      }
+    }
+    return boxes;
+  }
+
   /** White inside the region's rim, the accent outside. */
   _outline(out, regions, label, ink) {
     const {width, height} = this.canvas, {source} = this, by = Math.max(1, Math.round(1.9 * this.ratio));
     const color = 0xff000000 | (Math.round(255 * ink[2]) << 16) | (Math.round(255 * ink[1]) << 8) | Math.round(255 * ink[0]);
-    for (let y = 0, i = 0; y < height; y++) {
-      for (let x = 0; x < width; x++, i++) {
+    this.boxes ??= this._boxes(regions);
+    const [x0, y0, x1, y1] = this.boxes.subarray(4 * label, 4 * label + 4);
+    for (let y = Math.max(0, y0 - by); y <= Math.min(height - 1, y1 + by); y++) {
+      for (let x = Math.max(0, x0 - by); x <= Math.min(width - 1, x1 + by); x++) {
+        const i = y * width + x;
         const inside = regions[source[i]] === label;
         if ((x >= by && (regions[source[i - by]] === label) !== inside)
           || (x + by < width && (regions[source[i + by]] === label) !== inside)

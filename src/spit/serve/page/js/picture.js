@@ -1,31 +1,21 @@
 /** Picture: a photo that the server has seen, with everything the page computes from it. */
 
-import * as api from "./api.js";
 import {halfTable, halfToFloat, readGreyPng} from "./binary.js";
 
 const KEPT_LAYERS = 4; // of attention, a few MB each
 
 export class Picture {
-  /** Fetch what the views need first; tokens and attention follow when they are asked for. */
-  static async load(about, file, options) {
+  /**
+   * Fetch what the views need first; tokens and attention follow when they are asked for.
+   *
+   * `source` has a function for each part: image, labels, parents, tokens, regions and attention(layer).
+   */
+  static async load(about, source, file = {name: "picture"}, options = {}) {
     const picture = new Picture();
-    Object.assign(picture, {about, file, options, id: about.id, at: `explorer/pictures/${about.id}`});
-    const [image, labels, parents] = await Promise.all([
-      api.blob(`${picture.at}/image.png`), api.bytes(`${picture.at}/labels.png`), api.bytes(`${picture.at}/parents.bin`)]);
+    Object.assign(picture, {about, source, file, options, id: about.id, at: source.at});
+    const [image, labels, parents] = await Promise.all([source.image(), source.labels(), source.parents()]);
     await picture._photo(image);
     await picture._levels(labels, new Uint16Array(parents));
-    return picture;
-  }
-
-  /** The same from data at hand, as in a notebook. */
-  static async from(about, {image, labels, parents, tokens, regions, attention}) {
-    const picture = new Picture();
-    Object.assign(picture, {about, id: about.id, options: {}, file: {name: about.name ?? "picture"}});
-    await picture._photo(image);
-    await picture._levels(labels, parents);
-    picture._tokens = Promise.resolve(picture._units(halfToFloat(tokens)));
-    picture._regions = Promise.resolve(regions);
-    if (attention) picture._attention = new Map([[about.layers - 1, Promise.resolve(attention)]]);
     return picture;
   }
 
@@ -35,6 +25,7 @@ export class Picture {
   }
 
   async _photo(blob) {
+    this.image = blob;
     const bitmap = await createImageBitmap(blob, {colorSpaceConversion: "none", premultiplyAlpha: "none"});
     const {width, height} = bitmap, canvas = new OffscreenCanvas(width, height);
     const context = canvas.getContext("2d", {willReadFrequently: true});
@@ -46,10 +37,7 @@ export class Picture {
     const {width, height, values} = await readGreyPng(png);
     if (width !== this.width || height !== this.height) throw new Error("labels and image differ in size");
     const counts = this.about.levels.map((level) => level.regions);
-    let first = this.about.label_level;
-    if (first === undefined) {
-      first = counts.findIndex((_, s) => counts.slice(s, -1).reduce((sum, n) => sum + n, 0) === parents.length);
-    }
+    const first = this.about.label_level;
     this.counts = counts;
     this.first = first;
     this.last = counts.length - 1;
@@ -153,13 +141,13 @@ export class Picture {
 
   /** The final tokens, each of unit length: `{values, width, count}`. */
   units() {
-    this._tokens ??= api.bytes(`${this.at}/tokens.bin`).then((buffer) => this._units(halfToFloat(buffer)));
+    this._tokens ??= this.source.tokens().then((buffer) => this._units(halfToFloat(buffer)));
     return this._tokens;
   }
 
   /** Size, colour, gradient, centre and perimeter of each token, (N, 8). */
   regions() {
-    this._regions ??= api.bytes(`${this.at}/regions.bin`).then((buffer) => new Float32Array(buffer));
+    this._regions ??= this.source.regions().then((buffer) => new Float32Array(buffer));
     return this._regions;
   }
 
@@ -167,7 +155,7 @@ export class Picture {
   attention(layer) {
     if (!this._attention.has(layer)) {
       if (this._attention.size >= KEPT_LAYERS) this._attention.delete(this._attention.keys().next().value);
-      const found = api.bytes(`${this.at}/attention.bin?layer=${layer}`).then((buffer) => new Uint16Array(buffer));
+      const found = this.source.attention(layer).then((buffer) => new Uint16Array(buffer));
       found.catch(() => this._attention.delete(layer));
       this._attention.set(layer, found);
     }

@@ -79,7 +79,7 @@ export class ClassifyView {
     this.paint();
   }
 
-  settings() { return {view: "classify", layer: this.layer, head: this.head}; }
+  settings() { return {view: "classify", layer: this.layer, head: this.head < 0 ? undefined : this.head}; }
 
   downloads() {
     const {app, picture} = this;

@@ -1,5 +1,6 @@
 /** Correspond: two or three pictures; point at a part of one and see it in the others. */
 
+import * as api from "../api.js";
 import {h, toggle} from "../dom.js";
 import {glow} from "../hovering.js";
 import {cosines, largest, row} from "../picture.js";
@@ -18,9 +19,10 @@ export class CorrespondView {
     this.grid = h("div", {class: "grid"});
     this.adding = h("div", {class: "slot-empty"});
     this.readout = h("p", {class: "hint"}, "Point at a part of any picture.");
+    this.objects = toggle("Only the object of each picture", false, () => this.findObjects());
     this.exact = toggle("Show only the best match", false, () => this.repaint());
     this.panel = h("div", {class: "cards"}, h("section", {class: "card", "aria-label": "Correspondence"},
-      h("h2", {class: "card-title"}, "The same part, elsewhere"), this.readout, this.exact,
+      h("h2", {class: "card-title"}, "The same part, elsewhere"), this.readout, this.exact, this.objects,
       h("p", {class: "hint"}, "Cosine of the final tokens, computed here as you point.")));
   }
 
@@ -58,6 +60,7 @@ export class CorrespondView {
     if (!picture) return;
     this._add(picture);
     this.enter();
+    if (this.objects.box.checked) this.findObjects();
   }
 
   _add(picture) {
@@ -77,6 +80,17 @@ export class CorrespondView {
     this.slots.splice(this.slots.indexOf(slot), 1);
     slot.stage.element.remove();
     this._offer();
+    this.repaint();
+  }
+
+  /** Which tokens of each picture belong to its object, as the model cuts it. */
+  async findObjects() {
+    if (this.objects.box.checked && this.slots.length > 1 && this.slots.some((slot) => !slot.object)) {
+      const [source, ...targets] = this.slots.map((slot) => slot.picture.id);
+      const answer = await this.app.attempt(async () => (await api.post("explorer/correspond", {source, targets})).json(),
+        "Finding the objects");
+      if (answer) [answer.source, ...answer.targets].forEach((side, n) => { this.slots[n].object = Float32Array.from(side); });
+    }
     this.repaint();
   }
 
@@ -102,6 +116,9 @@ export class CorrespondView {
     for (const slot of this.slots) {
       if (!slot.units) continue;
       slot.values = cosines(slot.units, vector, slot.values?.length === slot.units.count ? slot.values : undefined);
+      if (this.objects.box.checked && slot.object && slot !== source) {
+        for (let n = 0; n < slot.values.length; n++) if (!slot.object[n]) slot.values[n] = -1;
+      }
       const [best] = largest(slot.values, 1, slot === source ? region : -1);
       if (slot === source) { this.plain(slot, region); continue; }
       if (slot.colors?.length !== 4 * slot.units.count) slot.colors = new Uint8Array(4 * slot.units.count);

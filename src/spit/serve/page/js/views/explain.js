@@ -6,8 +6,6 @@ import {field, h, percent, range, select, setOptions} from "../dom.js";
 import {colorize, gradient, limits, SCALES} from "../scales.js";
 
 const STEPS = 1024; // of a map that is not of tokens
-const SLOW = new Set(["lime", "token_rise", "token_shapley", "token_occlusion"]);
-const FREE = new Set(["flow", "rollout", "random"]); // the same for any class
 
 export class ExplainView {
   name = "explain";
@@ -15,7 +13,7 @@ export class ExplainView {
 
   constructor(app) {
     this.app = app;
-    Object.assign(this, {method: "relevance", target: null, opacity: 0.75, scale: "ember", found: new Map()});
+    Object.assign(this, {method: "relevance", target: null, opacity: 0.75, scale: "ember", passes: 64, found: new Map()});
     this.methods = select([], undefined, (method) => { this.method = method; this.ask(); });
     this.classes = select([], undefined, (value) => {
       this.other.closest(".field").hidden = value !== "other";
@@ -30,6 +28,8 @@ export class ExplainView {
     this.opacityField.say(percent(this.opacity, 0));
     this.scales = select(SCALES.map((name) => [name, name[0].toUpperCase() + name.slice(1)]), this.scale,
       (name) => { this.scale = name; this.color(); });
+    this.passField = field("Passes", select([16, 32, 64, 128, 256].map((n) => [n, String(n)]), this.passes,
+      (value) => { this.passes = Number(value); this.ask(); }), "More give a steadier map, and take longer.");
     this.legend = h("div", {class: "legend"});
     this.low = h("span", {class: "mono"});
     this.high = h("span", {class: "mono"});
@@ -38,7 +38,7 @@ export class ExplainView {
     const otherField = field("Another class", this.other);
     otherField.hidden = true;
     this.panel = h("div", {class: "cards"}, h("section", {class: "card", "aria-label": "Explanation"},
-      h("h2", {class: "card-title"}, "What it rests on"), field("Method", this.methods), this.note,
+      h("h2", {class: "card-title"}, "What it rests on"), field("Method", this.methods), this.note, this.passField,
       field("Class", this.classes), otherField, this.opacityField, field("Colour scale", this.scales),
       h("div", {class: "legend-row"}, this.low, this.legend, this.high), this.readout));
   }
@@ -47,7 +47,8 @@ export class ExplainView {
     this.picture = picture;
     this.found = new Map();
     this.values = null;
-    const names = picture.about.methods.map((one) => one.name ?? one);
+    this.known = new Map(picture.about.methods.map((one) => [one.name, one]));
+    const names = [...this.known.keys()];
     if (!names.includes(this.method)) this.method = names[0];
     setOptions(this.methods, names.map((name) => [name, name.replaceAll("_", " ")]), this.method);
     const {classes} = picture.about;
@@ -75,22 +76,27 @@ export class ExplainView {
     this.ask();
   }
 
+  _key() { return [this.method, this.target, this.known.get(this.method)?.slow ? this.passes : ""].join(" "); }
+
   async ask() {
-    const {app, picture, method, target} = this, key = `${method} ${target}`;
-    this.note.textContent = SLOW.has(method) ? "Asks the model many times: some seconds."
-      : FREE.has(method) ? "The same for any class." : "";
-    this.classes.disabled = FREE.has(method);
+    const {app, picture, method, target} = this, slow = this.known.get(method)?.slow;
+    const key = this._key();
+    this.passField.hidden = !slow;
+    this.note.textContent = this.known.get(method)?.slow ? "Asks the model many times: some seconds."
+      : !this.known.get(method)?.of_class ? "The same for any class." : "";
+    this.classes.disabled = !this.known.get(method)?.of_class;
     if (!this.found.has(key)) {
       const answer = await app.attempt((tell) => api.withJob(async (job) => {
-        const reply = await api.post(`${picture.at}/explain?job=${job}`, {method, target});
+        const reply = await api.post(`${picture.at}/explain?job=${job}`, {method, target, ...(slow ? {samples: this.passes} : {})});
         const shape = (reply.headers.get("X-Shape") ?? "").match(/\d+/g)?.map(Number) ?? [];
-        return {shape, values: halfToFloat(await reply.arrayBuffer())};
+        const values = halfToFloat(await reply.arrayBuffer()), scale = Number(reply.headers.get("X-Scale") ?? 1);
+        return {shape, values: values.map((value) => value * scale)};
       }, tell), `Explaining with ${method.replaceAll("_", " ")}`);
       if (!answer) return;
       if (picture !== this.picture) return;
       this.found.set(key, answer);
     }
-    if (key !== `${this.method} ${this.target}`) return;
+    if (key !== this._key()) return;
     Object.assign(this, this.found.get(key));
     this.color();
     app.settings();
@@ -139,7 +145,7 @@ export class ExplainView {
     this.paint();
   }
 
-  settings() { return {view: "explain", method: this.method, target: this.target}; }
+  settings() { return {view: "explain", method: this.method, target: this.target, samples: this.known.get(this.method)?.slow ? this.passes : undefined}; }
 
   downloads() {
     const {app, picture} = this, about = () => ({method: this.method, target: this.target, values: [...(this.values ?? [])]});

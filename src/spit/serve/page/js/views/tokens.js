@@ -30,36 +30,54 @@ export class TokensView {
 
   _settings() {
     const {app} = this, change = (values) => app.change(values);
+    if (!app.change) return h("section", {class: "card", "aria-label": "Look"}, this.looks); // a notebook: cut already
     const budget = range({min: 0, max: BUDGETS.length - 1, value: BUDGETS.length - 1,
       oninput: (at) => this.budget.say(BUDGETS[at] ?? "No limit"), onchange: (at) => change({max_tokens: BUDGETS[at]})});
     const compact = range({min: 0, max: 1, step: 0.05, value: 0,
       oninput: (value) => this.compact.say(value.toFixed(2)), onchange: (value) => change({compactness: value})});
     const refine = range({min: 0, max: 4, value: 0,
       oninput: (value) => this.refine.say(value || "Off"), onchange: (value) => change({refine: value})});
+    this.own = h("button", {type: "button", class: "quiet small", onclick: () =>
+      change({max_tokens: null, compactness: null, refine: null})}, "As the model was trained");
     this.kind = select(app.about.tokenizers.map((name) => [name, NAMES[name] ?? name]), app.options.tokenizer,
       (tokenizer) => { this._enable(tokenizer); change({tokenizer}); });
     this.model = select(app.about.models, app.options.model ?? app.about.model, (model) => change({model}));
     this.budget = field("Token budget", budget);
     this.compact = field("Compactness", compact, "Rounder regions, at some cost to edges.");
     this.refine = field("Refinement", refine, "Sweeps that move boundary pixels to the region they fit.");
-    this.budget.say("No limit");
-    this.compact.say("0.00");
-    this.refine.say("Off");
     this.inputs = {budget, compact, refine};
     return h("section", {class: "card", "aria-label": "How the picture is cut"},
       h("h2", {class: "card-title"}, "How the picture is cut"), this.looks,
-      field("Tokenizer", this.kind), this.budget, this.compact, this.refine,
+      field("Tokenizer", this.kind), this.budget, this.compact, this.refine, this.own,
       app.about.models.length > 1 ? field("Model", this.model) : null);
   }
 
   _enable(tokenizer) {
-    this.inputs.compact.disabled = this.inputs.refine.disabled = tokenizer !== "superpixel";
-    this.inputs.budget.disabled = tokenizer === "patch";
+    for (const box of Object.values(this.inputs)) box.disabled = tokenizer !== "superpixel";
+  }
+
+  /** The sliders as the picture was cut; what was not set is the model's own. */
+  _settle({max_tokens, compactness, refine, tokenizer}) {
+    const own = this.picture.about.tokenizer_options ?? {}, {inputs} = this;
+    const say = (box, input, given, kept, text) => {
+      input.value = given ?? kept ?? 0;
+      fillTrack(input);
+      box.say(given !== null || kept !== undefined ? text(given ?? kept) : "Model's own");
+    };
+    inputs.budget.value = BUDGETS.indexOf(max_tokens) < 0 ? BUDGETS.length - 1 : BUDGETS.indexOf(max_tokens);
+    fillTrack(inputs.budget);
+    this.budget.say(max_tokens ?? own.max_tokens ?? "No limit");
+    say(this.compact, inputs.compact, compactness, own.compactness, (value) => value.toFixed(2));
+    say(this.refine, inputs.refine, refine, own.refine, (value) => value || "Off");
+    this.own.hidden = max_tokens === null && compactness === null && refine === null;
+    this.kind.value = tokenizer;
+    this._enable(tokenizer);
   }
 
   setPicture(picture) {
     this.picture = picture;
     this.card.setPicture(picture);
+    if (this.app.change) this._settle(this.app.options);
     this.levels = picture.shown;
     this.slider.max = this.levels.length - 1;
     this.at = this.levels.indexOf(picture.tokenLevel);
@@ -145,7 +163,7 @@ export class TokensView {
 
   settings() {
     const {card} = this;
-    return {view: "tokens", level: this.levels[this.at], ...(card.mode === "attention" ? {layer: card.layer, head: card.head} : {})};
+    return {view: "tokens", level: this.levels[this.at], ...(card.mode === "attention" ? {layer: card.layer, head: card.head < 0 ? undefined : card.head} : {})};
   }
 
   downloads() {
