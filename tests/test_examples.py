@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+EXAMPLES = sorted(path for path in (Path(__file__).parents[1] / "examples").glob("*.py")
+                  if path.stem != "client")  # which needs a server: tests/serve/test_process.py
 
 
 def test_there_are_examples() -> None:

@@ -6,6 +6,8 @@ from spit.cli.console import show, waiting
 from spit.errors import MissingExtra
 from spit.serve.options import ServeOptions
 
+BACKLOG = 512  # connections that wait to be accepted
+
 
 def serve(options: ServeOptions) -> int:
     """Serve the explorer's page and an HTTP API.
@@ -29,11 +31,12 @@ def serve(options: ServeOptions) -> int:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((options.host, options.port))
+            listener.listen(BACKLOG)  # the address works once it is printed
         except OSError as error:
             raise ValueError(f"expected a free port and an address of this machine, got {options.host} port "
                              f"{options.port} ({error.strerror}); --port 0 takes a free one") from None
         show(f"The explorer is at http://{address}:{listener.getsockname()[1]}/ (stop with Ctrl-C)", "bold green")
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, date_header=False,
-                                timeout_graceful_shutdown=int(options.seconds) + 5, limit_concurrency=1000)
+                                timeout_graceful_shutdown=int(options.seconds) + 5, backlog=BACKLOG, limit_concurrency=1000)
         uvicorn.Server(config).run([listener])
     return 0
