@@ -116,7 +116,8 @@ def bundle(entry: Path) -> str:
             exports = [one for match in EXPORT.finditer(source)
                        for one in (match[1] and "default_", match[3], *(match[4] or "").split(",")) if one]
             del made[path]
-            made[path] = "\n".join([f"const {name} = (() => {{", *heads, body, f"return {{{', '.join(exports)}}};", "})();\n"])
+            head, tail = f"const {name} = (() => {{", f"return {{{', '.join(exports)}}};"
+            made[path] = "\n".join([head, *heads, body, tail, "})();\n"])
         return name
 
     last = add(entry.resolve())

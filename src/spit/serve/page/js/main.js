@@ -130,6 +130,7 @@ class App {
 
   select(view) {
     this.view?.leave?.();
+    if (view !== this.view) this.feedback.clear();
     this.view = view;
     for (const tab of at("tabs").children) {
       const on = tab.id === `tab-${view.name}`;
