@@ -125,12 +125,12 @@ def service(*arguments: str) -> Iterator[tuple[str, int]]:
         found = re.search(r"http://[^/]+", process.stdout.readline())
         if found is None:
             raise OSError("spit serve did not start")
-        while httpx.get(f"{found[0]}/ready").status_code != 200:
+        while httpx.get(f"{found[0]}/ready", timeout=120).status_code != 200:
             time.sleep(0.2)
         yield found[0], process.pid
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        process.wait(300)
 
 
 def memory(process: int) -> float:

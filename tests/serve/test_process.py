@@ -36,7 +36,7 @@ def start() -> Iterator[Start]:
         found = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert found, line + (process.stderr.read() if process.stderr else "")
         for _ in range(1200):
-            if httpx.get(f"{found[0]}/ready").status_code == 200:
+            if httpx.get(f"{found[0]}/ready", timeout=120).status_code == 200:
                 return process, found[0]
             time.sleep(0.1)
         raise AssertionError("not ready in 120 s")
