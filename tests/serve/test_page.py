@@ -23,7 +23,6 @@ import torch
 from PIL import Image
 
 import spit
-from spit.segmentation.cleaning import clean  # noqa: F401  (compiled once, before a browser waits for it)
 
 pytest.importorskip("fastapi")
 playwright = pytest.importorskip("playwright.sync_api")

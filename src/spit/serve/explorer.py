@@ -173,11 +173,13 @@ def methods_of(service: Service, model: str | None) -> list[dict[str, Any]]:
 
 def describe(picture: Picture, methods: list[dict[str, Any]]) -> dict[str, Any]:
     """The answer to a new picture."""
-    config = picture.predictor.model.config
+    config, tokenizer = picture.predictor.model.config, picture.predictor.model.tokenizer
     return {"width": picture.width, "height": picture.height, "levels": [{"regions": n} for n in picture.counts],
             "token_level": picture.token_level, "label_level": picture.label_level, "tokens": picture.tokens,
             "layers": config.depth, "heads": config.heads, "width_of_token": config.width,
             "model": picture.predictor.name, "tokenizer": config.tokenizer,
+            "tokenizer_options": {name: getattr(tokenizer, name) for name in ("max_tokens", "compactness", "refine")
+                                  if hasattr(tokenizer, name)},
             "classes": top_classes(picture.prediction, TOP), "methods": methods}
 
 

@@ -51,6 +51,8 @@ function exampleOf(content) {
   return given;
 }
 
+/** Text with `code` in it. */
+const prose = (text) => text.split("`").map((part, n) => (n % 2 ? h("code", {class: "type"}, part) : part));
 const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 const code = (text, label) => h("pre", {tabindex: "0", "aria-label": label}, h("code", {}, text));
 
@@ -100,7 +102,7 @@ function route(path, method, operation) {
   });
   return h("section", {class: "card route", id, "aria-label": `${method} ${path}`},
     h("div", {class: "route-head"}, h("span", {class: "method"}, method), h("h3", {}, h("code", {}, path))),
-    operation.summary || operation.description ? h("p", {}, operation.description ?? operation.summary) : null,
+    operation.summary || operation.description ? h("p", {}, ...prose(operation.description ?? operation.summary)) : null,
     parameters.length ? h("div", {class: "part"}, h("h4", {}, "Parameters"), h("table", {class: "fields"}, h("tbody", {},
       parameters.map((one) => fieldRow(one.name, one.schema ?? {}, one.required, one.description))))) : null,
     ...Object.entries(body?.content ?? {}).map(([kind, content]) => {
@@ -122,13 +124,13 @@ async function start() {
   for (const [path, methods] of Object.entries(paths)) {
     for (const [method, operation] of Object.entries(methods)) {
       if (!["get", "post", "put", "delete", "patch"].includes(method)) continue;
-      const tag = operation.tags?.[0] ?? "Routes";
+      const [first, ...rest] = operation.tags?.[0] ?? "Routes", tag = first.toUpperCase() + rest.join("");
       groups.set(tag, [...(groups.get(tag) ?? []), [path, method, operation]]);
     }
   }
   document.getElementById("contents").append(...[...groups].flatMap(([tag, routes]) => [h("h2", {}, tag),
     ...routes.map(([path, method]) => h("a", {href: `#${anchor(path, method)}`}, h("span", {class: "method"}, method), h("code", {}, path)))]));
-  document.getElementById("main").append(h("h1", {}, info.title), h("p", {class: "lead"}, info.description ?? ""),
+  document.getElementById("main").append(h("h1", {}, info.title), h("p", {class: "lead"}, ...prose(info.description ?? "")),
     h("p", {class: "mono"}, `Version ${info.version}`),
     ...[...groups].flatMap(([tag, routes]) => [h("h2", {class: "group"}, tag), ...routes.map((one) => route(...one))]));
   document.body.dataset.ready = "";

@@ -297,8 +297,9 @@ async function start() {
   if (!about.models.length) about.models = [about.model];
   const app = new App(about);
   globalThis.explorer = app; // for the console and for tests
-  const {bytes} = about.limits;
-  if (bytes) at("limit").textContent = `Up to ${megabytes(bytes)}. It stays on this machine.`;
+  const {bytes} = about.limits, local = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+  at("limit").textContent = `${bytes ? `Up to ${megabytes(bytes)}. ` : ""}${local ? "It stays on this machine."
+    : `It goes to ${location.hostname} and nowhere else.`}`;
   await app.loadSamples();
   document.body.dataset.ready = "";
 }
