@@ -100,8 +100,8 @@ def test_correspond(client: TestClient, predictor: Predictor, png) -> None:
     other = client.post("/v1/correspond", json={"source": base64.b64encode(images[0]).decode(), "targets": [
         base64.b64encode(image).decode() for image in images[1:]]}).json()
     assert answer == other
-    source, *targets = ([spit.load_image(image)] for image in images)
-    found = spit.correspond(predictor(source, crop=False), predictor(sum(targets, []), crop=False))
+    source, *targets = map(spit.load_image, images)
+    found = spit.correspond(predictor(source, crop=False), predictor(targets, crop=False))
     assert [(one["height"], one["width"]) for one in answer["targets"]] == [one.shape[:2] for one in found.targets]
     pixels = np.array(Image.open(io.BytesIO(base64.b64decode(answer["targets"][1]["png"]))))
     np.testing.assert_allclose(pixels / 255, found.targets[1], atol=0.01)

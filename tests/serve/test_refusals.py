@@ -40,7 +40,8 @@ def bomb(width: int, height: int) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
 
 
 @pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"<svg/>", b"%!PS-Adobe"])
@@ -92,7 +93,8 @@ def test_bad_json(client: TestClient, body: str) -> None:
     refusal(response, response.json()["error"]["code"])
 
 
-@pytest.mark.parametrize("body", [b"", b"--x", b"--x\r\n\r\n", b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n--x--"])
+@pytest.mark.parametrize("body", [b"", b"--x", b"--x\r\n\r\n",
+                                  b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n--x--"])
 def test_bad_multipart(client: TestClient, body: bytes) -> None:
     for boundary in ("; boundary=x", "", "; boundary="):
         response = client.post("/v1/classify", content=body, headers={

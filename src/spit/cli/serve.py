@@ -37,6 +37,7 @@ def serve(options: ServeOptions) -> int:
                              f"{options.port} ({error.strerror}); --port 0 takes a free one") from None
         show(f"The explorer is at http://{address}:{listener.getsockname()[1]}/ (stop with Ctrl-C)", "bold green")
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, date_header=False,
-                                timeout_graceful_shutdown=int(options.seconds) + 5, backlog=BACKLOG, limit_concurrency=1000)
+                                timeout_graceful_shutdown=int(options.seconds) + 5, backlog=BACKLOG,
+                                limit_concurrency=1000)
         uvicorn.Server(config).run([listener])
     return 0
