@@ -46,11 +46,12 @@ def main() -> None:
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--broken", type=int, default=0, help="broken images in a hundred")
     parser.add_argument("--cases", type=int, default=0, help="requests of schemathesis instead of the load")
+    parser.add_argument("--phases", default="examples,coverage,fuzzing", help="of schemathesis")
     args = parser.parse_args()
     limits = ["--queue", str(args.queue), "--batch", str(args.batch), "--device", args.device]
     if args.cases:
         with service(*limits, "--seconds", "60") as (address, _):
-            fuzz(address, args.cases)
+            fuzz(address, args.cases, args.phases)
         return
     print_provenance("scikit-image's photos", seed=0)
     images = [jpeg(view) for view in photo_batch(sample_photos(), VIEWS, args.side, args.side).movedim(1, -1).numpy()]
@@ -102,10 +103,10 @@ async def load(url: str, images: list[bytes], clients: int, seconds: float, proc
     return rate
 
 
-def fuzz(address: str, cases: int) -> None:
+def fuzz(address: str, cases: int, phases: str) -> None:
     """Schemathesis with so many cases in all; raises if it finds an answer of 500."""
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json", "--url", address,
-               "--phases", "examples,coverage,fuzzing", "--max-examples", str(-(-cases // ROUTES)), "--workers", "2",
+               "--phases", phases, "--max-examples", str(-(-cases // ROUTES)), "--workers", "2",
                "--seed", "0", "--continue-on-failure", "--request-timeout", "60",
                "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,"
                            "response_schema_conformance", "--mode", "all"]
