@@ -49,9 +49,9 @@ def test_counts_on_the_host_are_kept() -> None:
     tokens = make([2, 1])
     assert tokens.host_counts == (2, 1)
     other = tokens.replace(tokens.values * 2)
-    assert other.__dict__["host_counts"] == (2, 1)
-    assert put_class_token(other, torch.zeros(other.values.shape[1])).__dict__["host_counts"] == (3, 2)
-    assert "host_counts" not in make([2, 1]).replace(tokens.values).__dict__
+    assert other.known_counts == (2, 1)
+    assert put_class_token(other, torch.zeros(other.values.shape[1])).known_counts == (3, 2)
+    assert make([2, 1]).replace(tokens.values).known_counts is None
 
 
 def test_replace_keeps_the_offsets() -> None:

@@ -42,8 +42,8 @@ def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
     rows = tokens.values.new_empty(len(tokens.values) + images, tokens.values.shape[1])
     offsets = tokens.offsets + torch.arange(images + 1, device=tokens.offsets.device)
     rows.index_copy_(0, _rows_after_first(tokens), tokens.values)
-    known = tokens.__dict__.get("host_counts")
-    return Tokens(rows.index_copy_(0, offsets[:-1], class_token.expand(images, -1)), offsets)._known(
+    known = tokens.known_counts
+    return Tokens(rows.index_copy_(0, offsets[:-1], class_token.expand(images, -1)), offsets).with_counts(
         known and tuple(count + 1 for count in known))
 
 

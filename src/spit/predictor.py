@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spit.segmentation import Segmentation
 
 DEFAULT_SIZE = 224
-SEEN = 2**18  # pixels of a whole image that a model sees unless told, 512 × 512; about 1,000 superpixels
+SEEN = 2**18  # most pixels of a whole image that a model sees by default, 512 × 512; about 1,000 superpixels
 KEPT = 2**28  # numbers that a Prediction keeps of its layers, 1 GiB of float32; beyond, they are computed again
 ALONE = ("cpu",)  # devices where each image runs alone: a batch is no faster, and an image's answers stay its own
 

@@ -65,7 +65,7 @@ class Tokens:
 
     def replace(self, values: Tensor) -> "Tokens":
         """The same tokens with other values."""
-        return Tokens(values, self.offsets)._known(self.__dict__.get("host_counts"))
+        return Tokens(values, self.offsets).with_counts(self.known_counts)
 
     def select(self, keep: Tensor, counts: Sequence[int] | None = None) -> "Tokens":
         """The tokens where ``keep`` is true, in order; an image may lose all of them.
@@ -80,10 +80,15 @@ class Tokens:
         total = sum(counts)
         rows = torch.empty(total + 1, dtype=torch.int64, device=keep.device)  # the last for those that are not kept
         rows[torch.where(keep, kept[:-1], total)] = torch.arange(len(keep), device=keep.device)
-        return Tokens(self.values[rows[:total]], kept[self.offsets])._known(tuple(counts))
+        return Tokens(self.values[rows[:total]], kept[self.offsets]).with_counts(tuple(counts))
 
-    def _known(self, counts: tuple[int, ...] | None) -> "Tokens":
-        """These tokens, with their counts on the host if they are known."""
+    @property
+    def known_counts(self) -> tuple[int, ...] | None:
+        """:attr:`host_counts` if they are known, without waiting for a GPU."""
+        return self.__dict__.get("host_counts")
+
+    def with_counts(self, counts: tuple[int, ...] | None) -> "Tokens":
+        """These tokens, which now know their counts on the host if any are given."""
         if counts is not None:
             self.__dict__["host_counts"] = counts
         return self

@@ -134,8 +134,9 @@ def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path,
         photo(tmp_path / f"in/{name}.png")
     result = spit("explain", tmp_path / "in", "--model", folder, "--size", 32, "--samples", 40, "-o",
                   tmp_path / "out", "--method", "flow,lime,token_rise")
-    steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 of 40 passes", "lime, 40 of 40 passes",
-             "token_rise", "token_rise, 20 of 40 passes", "token_rise, 23 of 40 passes", "occlusions and pictures")
+    steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 passes of at most 40",
+             "lime, 40 passes of at most 40", "token_rise", "token_rise, 20 passes of at most 40",
+             "token_rise, 23 passes of at most 40", "occlusions and pictures")
     assert result.err.splitlines() == [f"spit: {name}.png: {step}" for name in "ab" for step in steps]
 
 

@@ -17,7 +17,7 @@ def test_it_is_what_the_library_trains(spit: Run, photo: Callable[..., Path], sa
     for index in range(3):
         photo(tmp_path / "data" / f"{index}.png", seed=index)
     model = save_tiny(num_classes=0)
-    base = ("train-head", "--data", tmp_path / "data", "--model", model, "--size", 32, "--steps", 3, "--rounds", 2,
+    base = ("train-head", "--data", tmp_path / "data", "--model", model, "--size", 32, "--steps", 3, "--generations", 2,
             "-o", tmp_path / "out")
     result = spit(*base, "--json")
     assert result.code == 0, result.err
@@ -25,7 +25,7 @@ def test_it_is_what_the_library_trains(spit: Run, photo: Callable[..., Path], sa
     assert names(tmp_path / "out") == [file.name]
     assert (result.json["file"], result.json["photos"], result.json["numbers"]) == (str(file), 3, 33)
     expected = fit_head(library.load_model(model).eval(), image_paths(tmp_path / "data"),
-                        HeadOptions(steps=3, rounds=2), size=32)
+                        HeadOptions(steps=3, generations=2), size=32)
     assert torch.equal(load_head(file).weights, expected.weights)
     told = spit(*base, "--limit", 2)
     assert "2 photos; 33 numbers on tokens of layers 0" in told.out
@@ -36,7 +36,7 @@ def test_it_is_what_the_library_trains(spit: Run, photo: Callable[..., Path], sa
     assert found.json["images"][0]["tau"] is None
     again = spit(*segment, "--token-head", file, "--method", "head")
     assert len(again.json["done_earlier"]) == 1
-    assert spit(*base, "--seed", 1).code == 0  # the same name, another head: nothing is taken from before
+    assert spit(*base, "--sample-seed", 1).code == 0  # the same name, another head: nothing is taken from before
     assert spit(*segment, "--token-head", file, "--method", "head").json["done_earlier"] == []
 
 

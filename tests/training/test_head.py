@@ -75,11 +75,11 @@ def test_a_linear_layer_learns_what_is_linear() -> None:
 
 def test_training_agrees_with_the_photos(model: SpitModel) -> None:
     told: list[str] = []
-    options = HeadOptions(layers=(0, 2), steps=60, rate=0.02, rounds=2)
+    options = HeadOptions(layers=(0, 2), steps=60, rate=0.02, generations=2)
     head = fit_head(model, photos(6), options, size=40, progress=lambda doing, done, total: told.append(doing))
     assert head.weights.shape == (2, 16)
     assert list(dict.fromkeys(told)) == ["Looking at photos", "Targets of round 1", "Targets of round 2"]
-    assert (head.about["photos"], head.about["rounds"], head.about["weights"]) == (6, 2, Predictor(model).digest)
+    assert (head.about["photos"], head.about["generations"], head.about["weights"]) == (6, 2, Predictor(model).digest)
     again = fit_head(model, photos(6), options, size=40)
     assert torch.equal(head.weights, again.weights)
     [new] = photos(1, seed=9)
@@ -93,21 +93,21 @@ def test_training_agrees_with_the_photos(model: SpitModel) -> None:
 def test_paths_and_errors(model: SpitModel, tmp_path: Path) -> None:
     file = tmp_path / "a.png"
     Image.fromarray(photos(1)[0].movedim(0, 2).numpy()).save(file)
-    head = fit_head(model, [file], HeadOptions(steps=2, views=0, rounds=1), size=40)
+    head = fit_head(model, [file], HeadOptions(steps=2, views=0, generations=1), size=40)
     assert head.layers == (0, 1, 2)
     with pytest.raises(ValueError, match="got none"):
         fit_head(model, [])
     with pytest.raises(ValueError, match="layers below 3, got 5"):
         fit_head(model, [file], HeadOptions(layers=(5,)))
-    with pytest.raises(ValueError, match="rounds"):
-        HeadOptions(rounds=0)
+    with pytest.raises(ValueError, match="generations"):
+        HeadOptions(generations=0)
     with pytest.raises(spit.ImageError):
         fit_head(model, [tmp_path / "nowhere.png"])
 
 
 def test_a_target_of_everything_teaches_nothing() -> None:
     one, _ = strip([1.0, 1.0], [0, 1])
-    weights, bias = self_train([[one]], HeadOptions(steps=3, rounds=1, decay=0))
+    weights, bias = self_train([[one]], HeadOptions(steps=3, generations=1, decay=0))
     assert not weights.any()
     assert float(bias) == 0
 

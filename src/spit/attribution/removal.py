@@ -4,6 +4,7 @@ Sequences are ragged, so a token can be absent: nothing is painted over, no colo
 is not tokenized again. A shorter sequence is also a cheaper pass.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -93,7 +94,7 @@ def random_cells(centers: Tensor, draws: int, cells: int, random: torch.Generato
 
 
 @dataclass(frozen=True)
-class TokenRemoval(Options):
+class TokenRemoval(Options, ABC):
     """What the methods share that leave tokens out."""
 
     of_class: ClassVar[bool] = True
@@ -117,6 +118,7 @@ class TokenRemoval(Options):
         return [self.values(Subsets(seen.model, rows, label, self.batch, self.progress), centers,
                             image_generator(image, self.seed)).cpu() for image, rows, centers, label in asked]
 
+    @abstractmethod
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
         """The value of each token, ``(N,)``.
 
@@ -125,4 +127,3 @@ class TokenRemoval(Options):
             centers: of the tokens, in pixels, ``(N, 2)`` float64 on the CPU.
             random: a generator that depends on the image and the seed.
         """
-        raise NotImplementedError

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.backbone.linear import Linear
+from spit.backbone.linear import Linear, product
 from spit.backbone.spans import Spans
 from spit.replay import STEP, round_up
 
@@ -66,8 +66,8 @@ class Attention(nn.Module):
         weight, bias = self.qkv.weight.split([width, 2 * width]), (None, None)
         if self.qkv.bias is not None:
             bias = self.qkv.bias.split([width, 2 * width])
-        query = F.linear(values[spans.offsets[:-1]], weight[0], bias[0]).unflatten(-1, (self.heads, -1))
-        key, value = F.linear(values, weight[1], bias[1]).unflatten(-1, (2, self.heads, -1)).unbind(1)
+        query = product(values[spans.offsets[:-1]], weight[0], bias[0]).unflatten(-1, (self.heads, -1))
+        key, value = product(values, weight[1], bias[1]).unflatten(-1, (2, self.heads, -1)).unbind(1)
         mixed: Tensor = self.projection(first_attention(query, key, value, spans).flatten(1))
         return mixed
 
@@ -110,7 +110,10 @@ def first_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> 
         return _varlen(query, key, value, spans, torch.arange(len(spans) + 1, device=query.device, dtype=torch.int32))
     places = spans.padded_rows()
     k, v = (_pad(rows, places, spans) for rows in (key, value))
-    return F.scaled_dot_product_attention(query[:, :, None], k, v, attn_mask=spans.padding_mask())[:, :, 0]
+    # By hand: for few queries SDPA on a CPU sums in another order with another number of threads.
+    scores = query[:, :, None] * query.shape[-1] ** -0.5 @ k.mT
+    mixed: Tensor = scores.masked_fill(~spans.padding_mask(), -torch.inf).softmax(-1) @ v
+    return mixed[:, :, 0]
 
 
 def attention_maps(query: Tensor, key: Tensor, spans: Spans) -> tuple[Tensor, ...]:

@@ -81,11 +81,27 @@ def track(items: Sequence[Item], description: str) -> Iterator[tuple[Iterator[It
         yield iter(bar.track(items, task_id=task)), say
 
 
-def long_bar(console: Console) -> progress.Progress:
-    """A bar with the time left, for work of minutes; nothing if the console is no terminal."""
-    columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
-               progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
-    return progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+class LongBar(progress.Progress):
+    """A bar with the time left, for work of minutes; a line at most every 10 seconds if stderr is no terminal.
+
+    Args:
+        console: on stderr.
+        lines: whether there are lines; a caller may have its own.
+    """
+
+    def __init__(self, console: Console, lines: bool = True) -> None:
+        columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
+                   progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._lines, self._spoken = lines and not console.is_terminal, time.monotonic()
+
+    def update(self, task_id: progress.TaskID, **changes: Any) -> None:
+        super().update(task_id, **changes)
+        if self._lines and time.monotonic() - self._spoken >= PATIENCE:
+            task = next(task for task in self.tasks if task.id == task_id)
+            total = "" if task.total is None else f", {task.completed:.0f} of {task.total:.0f}"
+            tell(f"{task.description}{total}")
+            self._spoken = time.monotonic()
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def _map(prediction: Prediction, method: Method, target: int, say: Say) -> Tenso
     say(method.name)
     if isinstance(method, Lime | TokenRemoval):
         name, samples = method.name, method.samples
-        method = replace(method, progress=lambda passes: say(f"{name}, {passes} of {samples} passes"))
+        method = replace(method, progress=lambda passes: say(f"{name}, {passes} passes of at most {samples}"))
     return prediction.explain(method, target)[0]
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spit.cli.console import answers, long_bar, print_json, shown
+from spit.cli.console import LongBar, answers, print_json, shown
 from spit.cli.options import Output, Running, check_folder
 from spit.cli.outputs import write_files
 from spit.errors import Stopped
@@ -50,7 +50,7 @@ def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
         check_matplotlib()
     console = Console(stderr=True)
     try:
-        with (long_bar(console) as bar, Runner(
+        with (LongBar(console) as bar, Runner(
                 None if output is None else output / JOURNAL,
                 lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total),
                 batching.batch, getattr(batching, "precision", None) or "fp32") as runner):

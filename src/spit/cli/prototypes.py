@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from spit.attribution import fit_prototypes
-from spit.cli.console import long_bar, print_json, show, shown
+from spit.cli.console import LongBar, print_json, show, shown
 from spit.cli.measuring import Data, Evaluating
 from spit.cli.options import Models, Output, Running
 from spit.evaluation.classification import check_classes
@@ -39,7 +39,7 @@ def prototypes(data: Data, models: Models, fitting: Fitting, batching: Batching,
     labels = None if logits is None else [logits[sample.label] for sample in samples]
     size = batching.batch or BATCHES[predictor.device.type == "cuda"]
     batches = ([sample.image for sample in samples[start : start + size]] for start in range(0, len(samples), size))
-    with long_bar(Console(stderr=True)) as bar:
+    with LongBar(Console(stderr=True)) as bar:
         task = bar.add_task("Class tokens", total=len(samples))
         made = fit_prototypes(predictor, batches, labels, size=predictor.size,
                               progress=lambda images: bar.update(task, completed=images))

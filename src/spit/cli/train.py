@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from spit.cli import STOPPED
-from spit.cli.console import long_bar, print_json, show, shown
+from spit.cli.console import LongBar, print_json, show, shown
 from spit.cli.options import Output, Running
 from spit.errors import Stopped
 from spit.options import Options, option, same
@@ -93,7 +93,7 @@ def _watching(speaks: bool) -> Iterator["Listener"]:
     from spit.training.journal import Listener
 
     console = Console(stderr=True, quiet=not speaks)
-    bar = long_bar(console)
+    bar = LongBar(console, lines=False)
     task = bar.add_task("Training", total=None)
 
     class Bar(Listener):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from spit.cli.console import long_bar, print_json, show, shown
+from spit.cli.console import LongBar, print_json, show, shown
 from spit.cli.measuring import Data, Evaluating
 from spit.cli.options import Models, Output, Running
 from spit.evaluation.samples import find_images, spread
@@ -32,7 +32,7 @@ def train_head(data: Data, models: Models, photos: Photos, options: HeadOptions,
     models.expect_one()
     samples = spread(find_images(data), photos.limit)
     predictor = models.load_one(running.device)
-    with long_bar(Console(stderr=True)) as bar:
+    with LongBar(Console(stderr=True)) as bar:
         task = bar.add_task("Looking at photos", total=len(samples))
         made = fit_head(predictor, [sample.image for sample in samples], options, models.size or SIZE,
                         lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total))

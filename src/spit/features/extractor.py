@@ -119,7 +119,7 @@ class FeatureExtractor(FeatureOptions):
             first += len(boxes)
             features.append(self._features(block, gradients, labels, offsets, boxes, windows))
         values = torch.cat(features) if len(features) > 1 else features[0]
-        return Tokens(values, partition.offsets)._known(partition.host_counts)
+        return Tokens(values, partition.offsets).with_counts(partition.host_counts)
 
     def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
         """The features of one block on a GPU, ``(rows, width)``, without waiting for the number of regions.

@@ -54,8 +54,8 @@ class Cut(Options):
                   "class_token, the one whose own class token is nearer to the whole image's (App. E); largest, the "
                   "one with the entry of the largest magnitude (TokenCut)")
     scales: int = option(
-        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 is a little more accurate "
-           "and takes five times as long", least=1)
+        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 takes five times as long",
+        least=1)
     clean: bool = option(
         True, "Remove crumbs and holes by an energy on the graph of regions, solved exactly, and decide finer regions "
               "along the boundary; a mask of a reduced image then follows superpixels of the original")

@@ -9,7 +9,7 @@ step.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -99,8 +99,8 @@ class Elastic:
         if not self:
             yield
             return
-        model, own = self.model, self.model.tokenizer
-        assert isinstance(own, Tokenizer)
+        model = self.model
+        own = cast(Tokenizer, model.tokenizer)  # settings_of takes no other
         drawn = torch.randint(len(self.settings), (self.config.parts - self.config.own,)).tolist()
         mixed = ElasticTokenizer((Setting(own),) * self.config.own + tuple(self.settings[each] for each in drawn),
                                  self.config.own)

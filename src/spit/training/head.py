@@ -41,19 +41,19 @@ class HeadOptions(Options):
 
     Example:
         >>> from spit.training.head import HeadOptions
-        >>> HeadOptions(rounds=1).views
+        >>> HeadOptions(generations=1).views
         1
     """
 
     layers: tuple[int, ...] | None = option(
         None, "Layers whose tokens the head sees, from 0 (default: six, evenly spread, the last among them)", least=0)
-    rounds: int = option(3, "Rounds of self-training; the first learns the cut alone", least=1)
+    generations: int = option(3, "Rounds of self-training; the first learns the cut alone", least=1)
     views: int = option(1, "Further looks at each photo, flipped and at another size, that are made to agree", least=0)
     sampled: int = option(100, "Tokens of each look that are learnt from", least=1)
     steps: int = option(300, f"Steps of a round, {BATCH} tokens each", least=1)
     rate: float = option(2e-3, "Learning rate of AdamW, cosine to 0", above=0)
     decay: float = option(0.05, "Weight decay", least=0)
-    seed: int = option(0, "Seed of the sampled tokens and the order", least=0)
+    sample_seed: int = option(0, "Seed of the sampled tokens and their order", least=0)
 
 
 @dataclass(frozen=True)
@@ -157,13 +157,13 @@ def agree(looks: Sequence[Look], scores: Sequence[Floats]) -> tuple[list[Floats]
 def self_train(photos: Sequence[Sequence[Look]], options: HeadOptions, device: torch.device | str = "cpu",
                progress: Progress = lambda doing, done, total: None) -> tuple[Tensor, Tensor]:
     """Rounds of targets and training; weights ``(L · D,)`` and bias ``()`` of the last."""
-    generator = torch.Generator().manual_seed(options.seed)
+    generator = torch.Generator().manual_seed(options.sample_seed)
     rows = [[torch.randperm(len(one.cut), generator=generator)[: options.sampled] for one in looks]
             for looks in photos]
     inputs = torch.cat([one.tokens[own] for looks, chosen in zip(photos, rows, strict=True)
                         for one, own in zip(looks, chosen, strict=True)]).to(device)
     weights = bias = torch.zeros(())
-    for number in range(1, options.rounds + 1):
+    for number in range(1, options.generations + 1):
         targets, weighed = [], []
         for place, (looks, chosen) in enumerate(zip(photos, rows, strict=True), start=1):
             scores = [one.cut if number == 1 else (one.cut + _score(one, weights, bias)) / 2 for one in looks]
@@ -188,7 +188,7 @@ def train_linear(inputs: Tensor, targets: Tensor, weights: Tensor, options: Head
     linear = torch.zeros(inputs.shape[1] + 1, device=inputs.device, requires_grad=True)  # the bias last
     optimizer = torch.optim.AdamW([linear], lr=options.rate, weight_decay=options.decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 * (1 + cos(pi * step / options.steps)))
-    generator = torch.Generator().manual_seed(options.seed)
+    generator = torch.Generator().manual_seed(options.sample_seed)
     for _ in range(options.steps):
         batch = torch.randint(len(inputs), (BATCH,), generator=generator).to(inputs.device)
         found = (inputs[batch].float() - mean) / deviation @ linear[:-1] + linear[-1]
