@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -27,8 +28,15 @@ def models() -> Models:
 
 @pytest.fixture(scope="session")
 def client(models: Models) -> Iterator[TestClient]:
-    with TestClient(create_app(ServeOptions(device="cpu"), models), base_url="http://localhost") as one:
+    with TestClient(create_app(ServeOptions(), models), base_url="http://localhost") as one:
+        wait_until_ready(one)
         yield one
+
+
+def wait_until_ready(client: TestClient) -> None:
+    """Wait until the kernels are compiled, which counts towards no request's time limit here."""
+    while client.get("/ready").status_code != 200:
+        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -37,8 +45,9 @@ def serve(models: Models) -> Iterator[Callable[..., TestClient]]:
     opened: list[TestClient] = []
 
     def start(**options: object) -> TestClient:
-        app = create_app(ServeOptions(device="cpu", **options), models)  # type: ignore[arg-type]
+        app = create_app(ServeOptions(**options), models)  # type: ignore[arg-type]
         opened.append(TestClient(app, base_url="http://localhost").__enter__())
+        wait_until_ready(opened[-1])
         return opened[-1]
 
     yield start

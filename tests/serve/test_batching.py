@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from spit.serve.batching import Batcher, OutOfTimeError, check_time
+from spit.interruption import may_stop
+from spit.serve.batching import Batcher, OutOfTimeError
 from spit.serve.errors import ApiError
 
 
@@ -103,7 +104,7 @@ def test_time_limit_frees_the_worker(batcher: Batcher) -> None:
     def endless(items: Sequence[Any]) -> list[Any]:
         try:
             while True:
-                check_time()
+                may_stop()
                 time.sleep(0.01)
         except OutOfTimeError:
             stopped.append(time.monotonic())
@@ -156,9 +157,7 @@ def test_stopping_finishes_what_was_taken() -> None:
 
 
 def test_a_long_answer_is_stopped_in_the_model(serve: Callable[..., TestClient], encoded: str) -> None:
-    client = serve(seconds=1.5)
-    while client.get("/ready").status_code != 200:
-        time.sleep(0.05)
+    client = serve(time_limit=1.5)
     started = time.monotonic()
     slow = client.post("/v1/explain", json={"image": encoded, "method": "token_shapley", "samples": 1024,
                                             "tokenizer": "superpixel"})

@@ -90,7 +90,7 @@ def test_many_clients_and_a_graceful_end(start: Start, png: Callable[..., bytes]
 
 
 def test_slow_clients(start: Start, png: Callable[..., bytes]) -> None:
-    _, address = start("--seconds", "1.5", "--queue", "2")
+    _, address = start("--time-limit", "1.5", "--queue", "2")
     host, port = address.removeprefix("http://").split(":")
     head = (f"POST /v1/classify HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
             "Content-Length: 100000\r\n\r\n{").encode()

@@ -13,9 +13,9 @@ from spit.attribution import Lime, Method
 from spit.attribution.methods import class_index
 from spit.attribution.removal import TokenRemoval
 from spit.errors import WeightsError
+from spit.interruption import may_stop
 from spit.predictor import Prediction
 from spit.segmentation import Segmentation
-from spit.serve.batching import check_time
 from spit.serve.errors import ApiError
 from spit.serve.rle import encode_mask
 
@@ -46,7 +46,7 @@ def watched(method: Method, state: dict[str, int] | None = None) -> Method:
     known.update(done=0, total=method.samples)
 
     def progress(passes: int) -> None:
-        check_time()
+        may_stop()
         known["done"] = min(passes, known["total"])
 
     return replace(method, progress=progress)

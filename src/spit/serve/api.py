@@ -29,7 +29,7 @@ from spit.serve.answers import (
 from spit.serve.documents import body, errors
 from spit.serve.errors import ApiError
 from spit.serve.metrics import CONTENT_TYPE_LATEST
-from spit.serve.service import Service
+from spit.serve.service import Service, still_loading
 from spit.serve.uploads import Upload, read
 
 F = TypeVar("F", bound=schemas.TokenFields)
@@ -132,7 +132,7 @@ def status_routes(service: Service) -> APIRouter:
     async def ready() -> Any:
         """Whether the default model is loaded and its kernels are compiled; needs no token."""
         if not service.ready:
-            raise ApiError("busy", "The service is loading its model.", {"Retry-After": "2"})
+            raise still_loading()
         return {"status": "ready", "version": __version__}
 
     @router.get("/metrics", response_class=Response, responses={

@@ -21,15 +21,14 @@ from spit.serve.service import Service
 PAGE = Path(__file__).parent / "page"
 
 
-def create_app(options: ServeOptions | None = None, models: Models | None = None) -> FastAPI:
+def create_app(options: ServeOptions, models: Models) -> FastAPI:
     """The service and the explorer's page.
 
     Args:
-        options: where it listens decides whether it needs a token; limits.
-        models: loaded (default: those that the options name).
+        options: limits, and where it listens, which decides whether it needs a token.
+        models: that requests may name.
     """
-    options = options or ServeOptions()
-    service = Service(options, models or Models(options.models, options.device))
+    service = Service(options, models)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -6,16 +6,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import CancelledError, Future
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
-
+from spit.interruption import may_stop, stoppable
 from spit.serve.errors import ApiError, log
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
-_running: ContextVar[Sequence["Job"]] = ContextVar("running", default=())
 
 
 class OutOfTimeError(Exception):
@@ -43,18 +40,6 @@ class Job:
     def expired(self) -> bool:
         """Whether nobody waits for the answer any more."""
         return self.abandoned or time.monotonic() > self.deadline
-
-
-def check_time(*_: Any) -> None:
-    """Raise :class:`OutOfTimeError` if nobody waits for the jobs that this thread works on; see :func:`watch`."""
-    jobs = _running.get()
-    if jobs and all(job.expired for job in jobs):
-        raise OutOfTimeError
-
-
-def watch(module: nn.Module) -> None:
-    """Look at the time before each call of a module: a thread cannot be stopped from outside."""
-    module.register_forward_pre_hook(check_time)
 
 
 class Batcher:
@@ -148,10 +133,14 @@ class Batcher:
             return batch
 
     def _work(self, batch: Sequence[Job]) -> None:
-        token = _running.set(batch)
+        def check() -> None:
+            if all(job.expired for job in batch):
+                raise OutOfTimeError
+
         try:
-            check_time()
-            answers = batch[0].work([job.item for job in batch])
+            with stoppable(check):
+                may_stop()
+                answers = batch[0].work([job.item for job in batch])
         except BaseException as error:
             if len(batch) > 1 and not isinstance(error, OutOfTimeError):
                 for job in batch:  # one of them hurts no other
@@ -162,7 +151,5 @@ class Batcher:
             for job in batch:
                 job.future.set_exception(error)
             return
-        finally:
-            _running.reset(token)
         for job, answer in zip(batch, answers, strict=True):
             job.future.set_result(answer)

@@ -43,7 +43,7 @@ def explorer_routes(service: Service) -> APIRouter:
                 "models": models.names, "tokenizers": list(TOKENIZERS), "ready": service.ready,
                 "methods": methods_of(service, None), "token": options.token is not None,
                 "limits": {"bytes": options.max_bytes, "pixels": options.max_pixels, "side": options.max_side,
-                           "seconds": options.seconds}}
+                           "seconds": options.time_limit}}
 
     @router.get("/samples")
     async def samples() -> list[dict[str, str]]:

@@ -39,7 +39,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         started = time.monotonic()
-        body = _Body(receive, self.options.max_bytes, started + self.options.seconds)
+        body = _Body(receive, self.options.max_bytes, started + self.options.time_limit)
         scope.setdefault("state", {})["deadline"] = body.deadline
         sent = {"status": 0}
 

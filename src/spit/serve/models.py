@@ -10,9 +10,9 @@ from spit.attribution.lime import check_lime
 from spit.attribution.prototypes import PrototypeProjection, find_prototypes
 from spit.attribution.removal import TokenRemoval
 from spit.errors import SpitError
-from spit.predictor import Predictor, load
+from spit.interruption import may_stop
+from spit.predictor import Predictor, choose_device, load
 from spit.registry import ARCHITECTURES, checkpoint_folder, list_models, model_config
-from spit.serve.batching import watch
 from spit.serve.errors import ApiError
 from spit.tokenizers import create_tokenizer
 
@@ -29,7 +29,7 @@ class Models:
     """
 
     def __init__(self, sources: list[str], device: str) -> None:
-        self._device = device
+        self.device = choose_device(device)
         self._lock = threading.RLock()
         self._predictors: dict[str, Predictor] = {}
         self._methods: dict[str, list[str]] = {}
@@ -133,7 +133,7 @@ class Models:
         return create_method(name, **({"samples": samples} if sampled else {}))
 
     def _load(self, source: str) -> Predictor:
-        predictor = load(source, self._device)
+        predictor = load(source, self.device)
         for block in getattr(predictor.model.backbone, "blocks", ()):
-            watch(block)
+            block.register_forward_pre_hook(may_stop)
         return predictor

@@ -1,4 +1,4 @@
-"""ServeOptions: where the service listens, which models it has, and what it accepts."""
+"""ServeOptions: where the service listens, and what it accepts."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ TOKEN = "SPIT_TOKEN"  # in the environment, where other users of the machine do 
 @documented
 @dataclass(frozen=True)
 class ServeOptions(Options):
-    """The options of ``spit serve``.
+    """The options of ``spit serve``, models and device left out.
 
     Example:
         >>> from spit.serve.options import ServeOptions
@@ -23,19 +23,14 @@ class ServeOptions(Options):
 
     host: str = option("127.0.0.1", "Address to listen on; anything but this machine needs --token")
     port: int = option(7860, "Port to listen on; 0 takes a free one", least=0, most=65535)
-    model: tuple[str, ...] = option(
-        ("spit_tiny_16",), "Models to serve, the first by default, as for the other commands; repeat the option or "
-        "separate them with commas. Models whose weights come with spit can be asked for as well",
-        metavar="NAME|PATH|HUB_ID")
-    device: str = option("auto", "cpu, cuda, cuda:1 …, or auto for CUDA if there is any")
     token: str | None = option(
         None, "Secret that requests must send as Authorization: Bearer TOKEN (default: $SPIT_TOKEN, or none)",
         metavar="SECRET")
     queue: int = option(64, "Requests taken at a time; others are answered with 503 and Retry-After", least=1)
-    batch: int = option(8, "Most images in a pass", least=1)
-    seconds: float = option(30.0, "Time limit of a request, from its first byte", above=0)
+    batch: int | None = option(None, "Images in a batch (default: on a GPU 32, on a CPU 8)", least=1)
+    time_limit: float = option(30.0, "Seconds for a request, from its first byte", above=0)
     max_megabytes: int = option(16, "Largest request, in MiB", least=1)
-    max_pixels: int = option(25_000_000, "Refuse images of more pixels, before they are decoded", least=1)
+    max_pixels: int = option(25_000_000, "Refuse images of more pixels", least=1)
     max_side: int = option(1024, "Longest side at which a model sees a whole image", least=16)
     pictures: int = option(32, "Pictures that the explorer's page keeps, of all users together", least=1)
 
@@ -62,8 +57,3 @@ class ServeOptions(Options):
     def max_bytes(self) -> int:
         """Largest request in bytes."""
         return self.max_megabytes * MIB
-
-    @property
-    def models(self) -> list[str]:
-        """The models asked for, each once."""
-        return [*dict.fromkeys(name for given in self.model for name in given.split(","))]

@@ -1,6 +1,7 @@
 """Service: models, worker and limits put together; every route stands on it."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,8 @@ from spit.serve.pictures import Pictures
 from spit.serve.uploads import Upload
 
 Answer = TypeVar("Answer")
-DECODERS = 2  # threads
+DECODERS = min(8, max(2, (os.cpu_count() or 1) // 2))  # threads
+BATCH = {"cpu": 8, "cuda": 32}
 WARM_UP = 600.0  # seconds that compiling may take
 
 
@@ -37,14 +39,15 @@ class Service:
     def __init__(self, options: ServeOptions, models: Models) -> None:
         self.options, self.models = options, models
         self.metrics = Metrics()
-        self.batcher = Batcher(options.queue, options.batch, self.metrics.observe_batch)
+        batch = options.batch or BATCH[models.device.partition(":")[0]]
+        self.batcher = Batcher(options.queue, batch, self.metrics.observe_batch)
         self.metrics.taken.set_function(lambda: self.batcher.taken)
         self.metrics.waiting.set_function(self.batcher.waiting)
         self.pictures = Pictures(options.pictures)
         self.jobs: dict[str, dict[str, int]] = {}  # progress of long answers, by the page's names
         self.ready = False
         self._decoders = ThreadPoolExecutor(DECODERS, "spit-decoder")
-        self._decoded = asyncio.Semaphore(2 * options.batch)  # bounds the memory of decoded images
+        self._decoded = asyncio.Semaphore(2 * batch)  # bounds the memory of decoded images
 
     async def start(self) -> None:
         """Start the worker; it compiles the kernels first."""
@@ -72,7 +75,12 @@ class Service:
 
     async def run(self, request: Request, work: Work, item: Any = None, key: Hashable = None) -> Any:
         """The worker's answer for an item."""
-        return await self.batcher.run(work, item, request.state.deadline, key)
+        try:
+            return await self.batcher.run(work, item, request.state.deadline, key)
+        except ApiError as error:
+            if error.code == "time_limit" and not self.ready:
+                raise still_loading() from None
+            raise
 
     async def alone(self, request: Request, work: Callable[[], Answer]) -> Answer:
         """The worker's answer to a job that cannot be batched."""
@@ -99,6 +107,11 @@ class Service:
         async with self._decoded:
             images = [await self.aside(partial(one.decode, most, side)) for one in uploads]
             return await self.run(request, work, item(images), key(uploads))
+
+
+def still_loading() -> ApiError:
+    """The answer before the model is ready; compiling the kernels takes a minute once on a machine."""
+    return ApiError("busy", "The service is loading its model.", {"Retry-After": "2"})
 
 
 def warm_up(predictor: Predictor) -> None:
