@@ -331,6 +331,14 @@ def resize(image: Tensor, size: int) -> Tensor:
     return F.interpolate(to_float(image[None]), scaled, mode="bilinear", antialias=True).clamp(0, 1)[0]
 
 
+def at_most(image: Tensor, side: int) -> Tensor:
+    """An image, ``(C, H, W)`` uint8, made smaller if its longer side exceeds ``side``, as the service does."""
+    shorter, longer = sorted(image.shape[1:])
+    if longer <= side:
+        return image
+    return quantize(resize(image, max(1, round(shorter * side / longer)))[None])[0]
+
+
 def at_size(found: Tensor, size: tuple[int, ...]) -> Tensor:
     """A map ``(h, w, …)`` at another size: each pixel takes the value that its centre lies on."""
     for axis, (wanted, present) in enumerate(zip(size, found.shape[:2], strict=True)):

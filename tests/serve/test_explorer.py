@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -185,32 +186,99 @@ def test_old_pictures_go(serve, png) -> None:
     assert len(Pictures(1)) == 0
 
 
-VIEWS = {"classify": "", "explain": "&method=relevance&target=tabby", "segment": "&clean=false&method=cut",
-         "tokens": "&layer=2", "correspond": "", "compare": ""}
+def run_snippet(client: TestClient, about: dict[str, Any], query: str, more: str, folder: Path) -> str:
+    """The last line that a snippet of a view prints, with a line more at its end."""
+    code = get(client, about, f"snippet?{query}&name=cat.png").decode()
+    ended = subprocess.run([sys.executable, "-W", "error", "-c", f"{code}\n{more}"], cwd=folder, capture_output=True,
+                           text=True, check=False)
+    assert ended.returncode == 0, f"{code}\n{ended.stderr}"
+    return ended.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_snippets_run_and_reproduce(client: TestClient, png, tmp_path: Path, view: str) -> None:
-    about = add(client, png(120, 90), max_tokens="30")
-    code = get(client, about, f"snippet?view={view}{VIEWS[view]}").decode()
-    (tmp_path / "image.png").write_bytes(get(client, about, "image.png"))
-    (tmp_path / "other.png").write_bytes(png(64, 64, 3))
-    more = {"classify": "print([guess.name for guess in prediction.top(10)[0]])", "segment": "print(int(mask.sum()))",
-            "tokens": "print(len(tokens), tuple(attention[0].shape))", "explain": "print(float(values.max()))"}
-    ended = subprocess.run([sys.executable, "-W", "error", "-c", f"{code}\n{more.get(view, '')}"], cwd=tmp_path,
-                           capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    said = ended.stdout.splitlines()[-1]
-    if view == "classify":
-        assert said == str([one["name"] for one in about["classes"]])
-    elif view == "segment":
-        found = client.post(f"/explorer/pictures/{about['id']}/segment", json={"clean": False, "method": "cut"}).json()
-        assert said == str(found["area"])
-    elif view == "tokens":
-        assert said == f"{about['tokens']} {(about['heads'], about['tokens'] + 1, about['tokens'] + 1)}"
-    elif view == "explain":
-        response = client.post(f"/explorer/pictures/{about['id']}/explain", json={"target": "tabby"})
-        assert float(said) == pytest.approx(float(response.headers["x-scale"]), rel=1e-3)
+@pytest.fixture
+def cat(png, tmp_path: Path) -> bytes:
+    """A picture whose file has the name that snippets read; larger than the page's size."""
+    (tmp_path / "cat.png").write_bytes(png(150, 120))
+    return (tmp_path / "cat.png").read_bytes()
+
+
+def test_snippet_of_classify(client: TestClient, cat: bytes, tmp_path: Path) -> None:
+    about = add(client, cat, max_tokens="30", max_side="100")
+    said = run_snippet(client, about, "view=classify", "print([guess.name for guess in prediction.top(10)[0]])",
+                       tmp_path)
+    assert said == str([one["name"] for one in about["classes"]])
+
+
+@pytest.mark.parametrize("asked", [{"method": "relevance", "target": "tabby"},
+                                   {"method": "token_rise", "target": "3", "samples": 16}])
+def test_snippet_of_explain(client: TestClient, cat: bytes, tmp_path: Path, asked: dict[str, Any]) -> None:
+    about = add(client, cat, tokenizer="patch", max_side="100")
+    said = run_snippet(client, about, f"view=explain&{urlencode(asked)}", "print(float(values.abs().max()))", tmp_path)
+    response = client.post(f"/explorer/pictures/{about['id']}/explain", json=asked)
+    assert float(said) == pytest.approx(float(response.headers["x-scale"]), rel=1e-3)
+
+
+def test_snippet_of_segment(client: TestClient, cat: bytes, tmp_path: Path) -> None:
+    about = add(client, cat, max_side="100")
+    said = run_snippet(client, about, "view=segment&clean=false&method=cut", "print(int(mask.sum()))", tmp_path)
+    found = client.post(f"/explorer/pictures/{about['id']}/segment", json={"clean": False, "method": "cut"}).json()
+    assert said == str(found["area"])
+
+
+def test_snippet_of_a_mask_changed_by_hand(client: TestClient, cat: bytes, tmp_path: Path) -> None:
+    """Below the tokens, at them and above them: what is under a region is inside or outside."""
+    about = add(client, cat, max_side="100")
+    picture = client.app.state.service.pictures.get(about["id"])  # type: ignore[attr-defined]
+    found = client.post(f"/explorer/pictures/{about['id']}/segment", json={}).json()
+    mask = decode_mask(**found["mask"])
+    labels, token = picture.labels.numpy(), picture.token_level
+    edits, level = [], about["label_level"]
+    for way in np.split(np.frombuffer(picture.parents, "<u2"), np.cumsum(picture.counts[level:-1])):
+        if level in (token - 1, token, token + 1):
+            region = int(labels[40 + 15 * (level - token), 50])
+            edits.append(f"{level}:{region}:{int(level != token)}")
+            mask[labels == region] = level != token
+        labels = way[labels] if len(way) else labels
+        level += 1
+    assert len(edits) == 3
+    said = run_snippet(client, about, f"view=segment&edits={','.join(edits)}", "print(int(mask.sum()))", tmp_path)
+    assert said == str(int(mask.sum()))
+    assert client.get(f"/explorer/pictures/{about['id']}/snippet?view=segment&edits=0:99999:1").status_code == 422
+
+
+def test_snippet_of_tokens(client: TestClient, cat: bytes, tmp_path: Path) -> None:
+    about = add(client, cat, max_side="100")
+    said = run_snippet(client, about, "view=tokens&layer=2",
+                       "print(len(tokens), tuple(attention.shape), float(attention[1, 0, 1]))", tmp_path)
+    attention = np.frombuffer(get(client, about, "attention.bin?layer=2"), "<f2").reshape(
+        about["heads"], about["tokens"] + 1, -1)
+    assert said.startswith(f"{about['tokens']} {attention.shape} ")
+    assert float(said.split()[-1]) == pytest.approx(float(attention[1, 0, 1]), rel=2e-3)
+
+
+def test_snippet_of_correspond(client: TestClient, png, cat: bytes, tmp_path: Path) -> None:
+    about, others = add(client, cat, max_side="100"), [add(client, png(64, 64, 3)), add(client, png(90, 60, 4))]
+    for name in ("a dog's.png", "third.png"):
+        (tmp_path / name).write_bytes(png(64, 64, 3) if name != "third.png" else png(90, 60, 4))
+    asked = {"view": "correspond", "others": [one["id"] for one in others], "names": ["a dog's.png", "third.png"]}
+    said = run_snippet(client, about, urlencode(asked, doseq=True), "print(best.tolist())", tmp_path)
+    first, last = (np.frombuffer(get(client, one, "tokens.bin"), "<f2").astype(np.float32).reshape(one["tokens"], -1)
+                   for one in (about, others[1]))
+    cosines = (first / np.linalg.norm(first, axis=1, keepdims=True)) @ (
+        last / np.linalg.norm(last, axis=1, keepdims=True)).T
+    assert json.loads(said) == pytest.approx(cosines.max(1).tolist(), abs=2e-3)
+
+
+@pytest.mark.parametrize("compared", ["tokenizers=patch,superpixel", "models=spit_tiny_16,rvit_tiny_16.deit_retrofit"])
+def test_snippet_of_compare(client: TestClient, cat: bytes, tmp_path: Path, compared: str) -> None:
+    kind, _, names = compared.partition("=")
+    options = {"max_side": "100", "tokenizer": "superpixel", "compactness": "0.3"}
+    about = add(client, cat, **options)
+    said = run_snippet(client, about, f"view=compare&{compared}", "print(int(other.partition.counts[0]), "
+                       "other.top(1)[0][0].name)", tmp_path)
+    shown = add(client, cat, **options, **({"model": names.split(",")[1]} if kind == "models" else {}))
+    assert said == f"{shown['tokens']} {shown['classes'][0]['name']}"
+    assert client.get(f"/explorer/pictures/{about['id']}/snippet?view=compare&{kind}=nowhere").status_code == 422
 
 
 def test_first_view_of_a_photo(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,12 +62,12 @@ def explorer_routes(service: Service) -> APIRouter:
             fields, files = await read(request, PictureFields, {"image": False})
             name = service.models.check(fields.model)
             side = min(fields.max_side, service.options.max_side)
+            settings = {**fields.model_dump(exclude_none=True), "max_side": side}
 
             def work(jobs: Any) -> list[Picture]:
                 predictor = service.models.choose(name, fields.tokenizer, max_tokens=fields.max_tokens,
                                                   compactness=fields.compactness, refine=fields.refine)
-                return [Picture(predictor, image, fields.model_dump(exclude_none=True))
-                        for [image] in jobs]
+                return [Picture(predictor, image, settings) for [image] in jobs]
 
             picture: Picture = await service.with_images(request, files["image"], work, side=side)
             return {"id": service.pictures.add(picture), **describe(picture, methods_of(service, name))}
@@ -160,7 +160,9 @@ def explorer_routes(service: Service) -> APIRouter:
 
     @router.get("/pictures/{id}/snippet")
     async def snippet(id: str, fields: Annotated[SnippetFields, Query()]) -> Response:
-        return Response(snippets.snippet(find(id), fields), media_type="text/plain; charset=utf-8")
+        pictures = [find(id), *map(find, fields.others)]
+        _check_names(service, fields, pictures[0])
+        return Response(snippets.snippet(pictures, fields), media_type="text/plain; charset=utf-8")
 
     return router
 
@@ -195,6 +197,18 @@ def _begin(service: Service, job: str | None) -> dict[str, int]:
             service.jobs.pop(next(iter(service.jobs)))
         service.jobs[job] = state
     return state
+
+
+def _check_names(service: Service, asked: SnippetFields, picture: Picture) -> None:
+    """Refuse what would not be code of this view: names of models, tokens, methods and regions that do not exist."""
+    for name in asked.models.split(",") if asked.models else ():
+        service.models.check(name)
+    for kind in asked.tokenizers.split(",") if asked.tokenizers else ():
+        if kind not in TOKENIZERS:
+            raise ApiError("invalid_request", f"tokenizers: expected some of {', '.join(TOKENIZERS)}.")
+    for level, region, _ in (map(int, edit.split(":")) for edit in asked.edits.split(",") if edit):
+        if not picture.label_level <= level < len(picture.counts) or region >= picture.counts[level]:
+            raise ApiError("invalid_request", "edits: expected regions of this picture.")
 
 
 def _shape(*sides: int) -> dict[str, str]:

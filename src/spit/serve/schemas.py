@@ -84,7 +84,11 @@ class SnippetFields(BaseModel):
     level: int | None = Field(None, ge=0, le=100)
     clean: bool = True
     tau: float | None = Field(None, ge=-1, le=1)
+    samples: Samples = None
+    edits: str = Field("", max_length=4000, pattern=r"^(\d{1,3}:\d{1,5}:[01](,|$))*$")  # level:region:inside,…
     name: Text = "picture.png"
+    others: list[Text] = Field([], max_length=8)  # pictures beside this one
+    names: list[Text] = Field([], max_length=8)  # of the others' files
     models: Text | None = None
     tokenizers: Text | None = None
 

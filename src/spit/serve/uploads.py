@@ -19,8 +19,7 @@ from torch import Tensor
 
 from spit.data.images import FORMATS, load_image
 from spit.errors import ImageError
-from spit.images import quantize
-from spit.predictor import resize
+from spit.predictor import at_most
 from spit.serve.errors import ApiError, describe
 
 MOST_FIELDS = 32
@@ -170,14 +169,6 @@ async def body_chunk(receive: Any, deadline: float) -> Any:
         return await asyncio.wait_for(receive(), max(0.0, deadline - time.monotonic()))
     except TimeoutError:
         raise ApiError("upload_timeout", "The body did not arrive within the service's time limit.") from None
-
-
-def at_most(image: Tensor, side: int) -> Tensor:
-    """The image, ``(3, H, W)`` uint8, made smaller if its longer side exceeds ``side``."""
-    shorter, longer = sorted(image.shape[1:])
-    if longer <= side:
-        return image
-    return quantize(resize(image, max(1, round(shorter * side / longer)))[None])[0]
 
 
 def _too_many(max_pixels: int) -> ApiError:

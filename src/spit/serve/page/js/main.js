@@ -163,7 +163,7 @@ class App {
       const {id, file} = this.picture;
       const query = new URLSearchParams();
       for (const [name, value] of Object.entries({name: file.name,
-        ...this.view.settings()})) if (value !== null && value !== undefined) query.set(name, value);
+        ...this.view.settings()})) for (const one of [value ?? []].flat()) query.append(name, one);
       try {
         const found = await api.text(`explorer/pictures/${id}/snippet?${query}`);
         at("snippet").textContent = found;
@@ -190,7 +190,7 @@ class App {
   // --- files --------------------------------------------------------------------------------------------------------
 
   get stem() { return (this.picture.file.name.replace(/\.[^.]*$/, "") || "picture").replace(/[^\w-]+/g, "_"); }
-  savePicture() { return files.save("image.png", this.picture.image); }
+  savePicture() { return files.save(`${this.stem}.png`, this.picture.image); }
   savePng(kind) { return files.savePng(`${this.stem}.${kind}`, files.render(this.stage)); }
   saveImage(kind, image) { return files.saveImage(`${this.stem}.${kind}`, image); }
   saveMany(kind, stages) { return files.saveMany(`${this.stem}.${kind}`, stages); }

@@ -60,6 +60,7 @@ export class CorrespondView {
     if (!picture) return;
     this._add(picture);
     this.enter();
+    this.app.settings();
     if (this.objects.box.checked) this.findObjects();
   }
 
@@ -81,6 +82,7 @@ export class CorrespondView {
     slot.stage.element.remove();
     this._offer();
     this.repaint();
+    this.app.settings();
   }
 
   /** Which tokens of each picture belong to its object, as the model cuts it. */
@@ -132,7 +134,10 @@ export class CorrespondView {
     this.app.say(this.readout.textContent);
   }
 
-  settings() { return {view: "correspond", names: this.slots.map((slot) => slot.picture.file.name).join(",")}; }
+  settings() {
+    const others = this.slots.slice(1).map((slot) => slot.picture);
+    return {view: "correspond", others: others.map((one) => one.id), names: others.map((one) => one.file.name)};
+  }
 
   downloads() {
     const {app} = this;

@@ -5,6 +5,7 @@ import {base64Bytes, halfToFloat, maskToRuns, packRuns, runsToMask, unpackRuns} 
 import {choices, field, h, number, percent, range, select, setOptions, toggle} from "../dom.js";
 import {colorize} from "../scales.js";
 
+const MOST_EDITS = 4000; // characters that travel for the snippet
 const HAZE = [16, 18, 26, 184];
 
 export class SegmentView {
@@ -143,6 +144,7 @@ export class SegmentView {
       this.edits.length > 1 ? "regions" : "region"} changed` : "";
     this.undoButton.disabled = this.resetButton.disabled = !this.edits.length;
     this.paint(true);
+    this.app.settings();
   }
 
   paint(changed = false) {
@@ -160,7 +162,11 @@ export class SegmentView {
     }
   }
 
-  settings() { return {view: "segment", method: this.method || undefined, clean: this.clean, tau: this.tau ?? undefined}; }
+  settings() {
+    const edits = this.edits.map(({level, region, on}) => `${level}:${region}:${on}`).join(",");
+    return {view: "segment", method: this.method || undefined, clean: this.clean, tau: this.tau,
+      edits: edits.length <= MOST_EDITS ? edits : undefined}; // beyond, COCO-RLE has them
+  }
 
   /** The mask as a PNG, or the photo with the mask as its alpha. */
   _picture(cutout) {
