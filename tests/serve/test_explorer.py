@@ -5,7 +5,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -279,20 +278,3 @@ def test_snippet_of_compare(client: TestClient, cat: bytes, tmp_path: Path, comp
     shown = add(client, cat, **options, **({"model": names.split(",")[1]} if kind == "models" else {}))
     assert said == f"{shown['tokens']} {shown['classes'][0]['name']}"
     assert client.get(f"/explorer/pictures/{about['id']}/snippet?view=compare&{kind}=nowhere").status_code == 422
-
-
-def test_first_view_of_a_photo(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything that the first view needs, at 512 × 512; the bar of 1.5 s is on an idle machine, so thrice here."""
-    sample = client.get("/explorer/samples/astronaut")
-    if sample.status_code != 200:
-        pytest.skip("scikit-image's photos are not installed")
-    took = []
-    for _ in range(3):
-        started = time.perf_counter()
-        about = add(client, sample.content)
-        for path in ("image.png", "labels.png", "parents.bin"):
-            get(client, about, path)
-        took.append(time.perf_counter() - started)
-    with capsys.disabled():
-        print(f"first view of 512 × 512: {min(took):.2f} s")
-    assert min(took) < 4.5

@@ -27,7 +27,7 @@ def snippet(pictures: Sequence[Picture], asked: SnippetFields) -> str:
     """
     picture = pictures[0]
     body = f"""
-predictor = {_load(picture.predictor.name)}{_other_tokens(picture)}
+predictor = {_predictor(picture)}
 image = {_image(picture, asked.name)}  # your file, or the PNG of Download, Picture
 prediction = predictor(image, crop=False{_size(picture)})
 """ + {"classify": _classify, "explain": _explain, "segment": _segment, "tokens": _show_tokens,
@@ -36,6 +36,10 @@ prediction = predictor(image, crop=False{_size(picture)})
     name = picture.predictor.name
     own = [] if name.partition(".")[0] in ARCHITECTURES else [f"# {name}: write the path of this model"]
     return "\n".join(["import spit", *imports, *own, body])
+
+
+def _predictor(picture: Picture) -> str:
+    return _load(picture.predictor.name) + _other_tokens(picture)
 
 
 def _load(name: str) -> str:
@@ -114,13 +118,18 @@ print(labels.max() + 1, tokens.shape)
 
 
 def _correspond(pictures: Sequence[Picture], asked: SnippetFields) -> str:
+    own = _predictor(pictures[0])
+    lines = ["tokens = normalize(prediction.tokens.values, dim=1)\n"]
     names = [*asked.names, *(f"other_{index}.png" for index in range(len(pictures)))]
-    return "tokens = normalize(prediction.tokens.values, dim=1)\n" + "".join(f"""
-other = {_load(picture.predictor.name)}{_other_tokens(picture)}({_image(picture, name)}, crop=False{_size(picture)})
+    for picture, name in zip(pictures[1:], names, strict=False):
+        predictor = "predictor" if _predictor(picture) == own else _predictor(picture)
+        lines.append(f"""
+other = {predictor}({_image(picture, name)}, crop=False{_size(picture)})
 cosines = tokens @ normalize(other.tokens.values, dim=1).T  # (tokens of the first picture, tokens of the other)
 best, match = cosines.max(1)
 print({name!r}, [(int(token), round(float(cosine), 2)) for token, cosine in zip(match, best)])
-""" for picture, name in zip(pictures[1:], names, strict=False))
+""")
+    return "".join(lines)
 
 
 def _compare(pictures: Sequence[Picture], asked: SnippetFields) -> str:
