@@ -237,7 +237,7 @@ def register_images() -> None:
     schemathesis.openapi.format("byte", images.map(lambda data: base64.b64encode(data).decode()))
 
 
+if os.environ.get(HOOKS) == __name__:
+    register_images()
 if __name__ == "__main__":
     launch(main)
-elif os.environ.get(HOOKS) == __name__:
-    register_images()
