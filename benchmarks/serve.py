@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import numpy as np
@@ -175,9 +176,11 @@ def fuzz(address: str, cases: int, phases: str) -> None:
                "--seed", "0", "--continue-on-failure", "--request-timeout", "60",
                "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,"
                            "response_schema_conformance", "--mode", "all"]
-    here = str(Path(__file__).parent)
-    ended = subprocess.run(command, check=False, env={
-        **os.environ, "NO_COLOR": "1", HOOKS: "serve", "PYTHONPATH": os.pathsep.join([here, *sys.path])})
+    here = str(Path(__file__).resolve().parent)
+    with TemporaryDirectory() as folder:  # for its cache
+        ended = subprocess.run(command, check=False, cwd=folder, env={
+            **os.environ, "NO_COLOR": "1", HOOKS: "serve", "PYTHONPATH": os.pathsep.join(
+                [here, *map(os.path.abspath, sys.path)])})
     print(_statuses(httpx.get(f"{address}/metrics").text))
     raise SystemExit(ended.returncode)
 

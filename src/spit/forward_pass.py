@@ -82,6 +82,10 @@ class ForwardPass:
                              "use a method that does not need it, such as lime, or cut the final tokens")
         return trace
 
+    def forget_gradients(self) -> None:
+        """Drop the graph that :meth:`trace` keeps, several times the rest; it is computed again when needed."""
+        self._traces.pop(True, None)
+
     @torch.no_grad()
     def layer_tokens(self, layer: int) -> Tokens:
         """The tokens that leave a layer, through the final norm, without the class token."""

@@ -28,8 +28,7 @@ def test_it_does_not_run_as_root() -> None:
 
 
 def test_what_it_copies_is_there() -> None:
-    ignored = (ROOT / ".containerignore").read_text().split()
-    assert (ROOT / ".dockerignore").read_text().split() == ignored
+    ignored = (ROOT / ".dockerignore").read_text().split()  # podman reads it too
     for line in words("COPY"):
         *sources, _ = line.split()
         for source in sources:

@@ -11,7 +11,7 @@ from starlette.staticfiles import StaticFiles
 from spit import __version__
 from spit.serve.api import api_routes, status_routes
 from spit.serve.documents import describe
-from spit.serve.errors import ApiError, add_handlers
+from spit.serve.errors import add_handlers
 from spit.serve.explorer import explorer_routes
 from spit.serve.gate import Gate
 from spit.serve.models import Models
@@ -54,14 +54,10 @@ def create_app(options: ServeOptions, models: Models) -> FastAPI:
     async def documentation() -> FileResponse:
         return _file("docs.html")
 
-    if PAGE.is_dir():
-        app.mount("/page", StaticFiles(directory=PAGE), name="page")
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
     app.add_middleware(Gate, options=options, metrics=service.metrics)
     return app
 
 
 def _file(name: str) -> FileResponse:
-    path = PAGE / name
-    if not path.is_file():
-        raise ApiError("not_found", "The page is not installed.")
-    return FileResponse(path, media_type="text/html; charset=utf-8", headers={"Cache-Control": "no-cache"})
+    return FileResponse(PAGE / name, media_type="text/html; charset=utf-8", headers={"Cache-Control": "no-cache"})

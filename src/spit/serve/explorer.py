@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 
 from spit import __version__
 from spit.attribution import METHODS
-from spit.segmentation import Cut, Segmentation
-from spit.segmentation.correspondence import colored_share, scenes
-from spit.serve import downloads, snippets
-from spit.serve.answers import encode_bytes, encode_half, read_class, segment, segmentation_json, top_classes, watched
+from spit.segmentation import Cut
+from spit.segmentation.correspondence import scenes
+from spit.serve import snippets
+from spit.serve.answers import encode_half, read_class, scaled, segment, segmentation_json, top_classes, watched
 from spit.serve.errors import ApiError
 from spit.serve.models import TOKENIZERS
 from spit.serve.pictures import Picture
@@ -39,7 +38,7 @@ def explorer_routes(service: Service) -> APIRouter:
     @router.get("/about")
     async def about() -> dict[str, Any]:
         options, models = service.options, service.models
-        return {"version": __version__, "device": str(models.get().device), "model": models.default,
+        return {"version": __version__, "device": models.device, "model": models.default,
                 "models": models.names, "tokenizers": list(TOKENIZERS), "ready": service.ready,
                 "methods": methods_of(service, None), "token": options.token is not None,
                 "limits": {"bytes": options.max_bytes, "pixels": options.max_pixels, "side": options.max_side,
@@ -102,9 +101,7 @@ def explorer_routes(service: Service) -> APIRouter:
 
     @router.get("/jobs/{job}")
     async def progress(job: str) -> dict[str, int]:
-        if job not in service.jobs:
-            raise ApiError("not_found", "There is no such job.")
-        return service.jobs[job]
+        return service.jobs.get(job, {"done": 0, "total": 0})  # not begun yet, or long over
 
     @router.post("/pictures/{id}/explain")
     async def explain(request: Request, id: str, job: Annotated[str | None, Query(max_length=64)] = None) -> Response:
@@ -112,14 +109,12 @@ def explorer_routes(service: Service) -> APIRouter:
         with service.batcher:
             asked = validate(ExplainPicture, await read_json(request))
             state = _begin(service, job)
-            method = service.models.method(picture.predictor, asked.method, asked.samples)
-            method = watched(method, state)
+            method = watched(service.models.method(picture.predictor, asked.method, asked.samples), state)
             target = read_class(picture.predictor.class_names, asked.target)
             values = await service.alone(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy())
             state["done"] = state["total"]
-        found = values if asked.method == "lime" else picture.token_values(values)
-        scale = float(np.abs(found).max()) or 1.0  # half floats would lose small values
-        return Response((found / scale).astype("<f2").tobytes(), media_type=BINARY,
+        found, scale = scaled(values if asked.method == "lime" else picture.token_values(values))
+        return Response(found.astype("<f2").tobytes(), media_type=BINARY,
                         headers={**_shape(*found.shape), "X-Scale": repr(scale)})
 
     @router.post("/pictures/{id}/segment")
@@ -127,7 +122,8 @@ def explorer_routes(service: Service) -> APIRouter:
         picture = find(id)
         with service.batcher:
             asked = validate(SegmentPicture, await read_json(request))
-            found = await service.alone(request, lambda: cut(picture, asked))
+            found = await service.alone(request, lambda: segment(picture.prediction, asked.method, asked.clean,
+                                                                 asked.tau))
         return {**segmentation_json(found, 0), "values": encode_half(found.values), "clean": asked.clean}
 
     @router.post("/correspond")
@@ -139,29 +135,15 @@ def explorer_routes(service: Service) -> APIRouter:
                 raise ApiError("invalid_request", "Expected pictures of one model, whose tokens can be compared.")
 
             def work() -> dict[str, Any]:
-                source, *targets = (scenes(picture.prediction, Cut())[0] for picture in pictures)
-                return {"source": source.side.int().tolist(), "targets": [one.side.int().tolist() for one in targets],
-                        "shares": [colored_share(source, one) for one in targets],
-                        "colors": encode_bytes(np.rint(source.colors.cpu().numpy() * 255).astype(np.uint8))}
+                source, *targets = (scenes(picture.prediction, Cut())[0].side.int().tolist() for picture in pictures)
+                return {"source": source, "targets": targets}
 
             return await service.alone(request, work)
-
-    @router.get("/pictures/{id}/download")
-    async def download(request: Request, id: str, what: str, method: str | None = None, clean: bool = True,
-                       tau: float | None = None) -> Response:
-        picture = find(id)
-        if what not in downloads.FILES:
-            raise ApiError("invalid_request", f"what: expected one of {', '.join(downloads.FILES)}.")
-        asked = validate(SegmentPicture, {"method": method or None, "clean": clean, "tau": tau})
-        with service.batcher:
-            data = await service.alone(request, lambda: downloads.FILES[what](picture, lambda: cut(picture, asked)))
-        kind = downloads.KINDS[what.rpartition(".")[2]]
-        return Response(data, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{what}"'})
 
     @router.get("/pictures/{id}/snippet")
     async def snippet(id: str, fields: Annotated[SnippetFields, Query()]) -> Response:
         pictures = [find(id), *map(find, fields.others)]
-        _check_names(service, fields, pictures[0])
+        _check_snippet(service, fields, pictures[0])
         return Response(snippets.snippet(pictures, fields), media_type="text/plain; charset=utf-8")
 
     return router
@@ -185,11 +167,6 @@ def describe(picture: Picture, methods: list[dict[str, Any]]) -> dict[str, Any]:
             "classes": top_classes(picture.prediction, TOP), "methods": methods}
 
 
-def cut(picture: Picture, asked: SegmentPicture) -> Segmentation:
-    """The salient object of a picture."""
-    return segment(picture.prediction, asked.method, asked.clean, asked.tau)
-
-
 def _begin(service: Service, job: str | None) -> dict[str, int]:
     state = {"done": 0, "total": 1}
     if job is not None:
@@ -199,7 +176,7 @@ def _begin(service: Service, job: str | None) -> dict[str, int]:
     return state
 
 
-def _check_names(service: Service, asked: SnippetFields, picture: Picture) -> None:
+def _check_snippet(service: Service, asked: SnippetFields, picture: Picture) -> None:
     """Refuse what would not be code of this view: names of models, tokens, methods and regions that do not exist."""
     for name in asked.models.split(",") if asked.models else ():
         service.models.check(name)

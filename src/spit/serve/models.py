@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Hashable
-from pathlib import Path
 from typing import Any
 
 from spit.attribution import METHODS, Lime, Method, create_method
@@ -37,7 +36,7 @@ class Models:
         self._views: dict[Hashable, Predictor] = {}
         for source in sources:
             predictor = self._load(source)
-            name = Path(source).stem if Path(source).is_file() else Path(source).name
+            name = predictor.name
             while name in self._sources:
                 name += "_"
             self._sources[name], self._predictors[name] = source, predictor

@@ -21,7 +21,7 @@ from spit.segmentation.saliency import hierarchy_of
 
 MOST_LABELS = 2**16 - 1  # regions of the finest level that travels
 COARSER = 4  # how many times fewer regions each level above the tokens has
-FULL = 6  # pictures that keep what the model computed, tens of MB each; of the others it is computed again
+FULL = 6  # pictures that keep what the model computed, 40 MB each at 512 × 400; of others it is computed again
 
 
 class Picture:
@@ -50,6 +50,11 @@ class Picture:
     def drop(self) -> None:
         """Forget what can be computed again."""
         self._prediction = None
+
+    def drop_gradients(self) -> None:
+        """Forget what only explanations need."""
+        for one in self._prediction.passes if self._prediction is not None else ():
+            one.forget_gradients()
 
     def _levels(self) -> None:
         """The hierarchy: its levels, the label map of the finest that travels, and the parents above it."""
@@ -134,8 +139,11 @@ class Pictures:
         return picture
 
     def _trim(self) -> None:
-        for picture in [*self._kept.values()][:-FULL]:
+        *others, _ = self._kept.values()
+        for picture in others[: 1 - FULL]:
             picture.drop()
+        for picture in others:
+            picture.drop_gradients()
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -47,7 +47,9 @@ def _load(name: str) -> str:
 
 
 def _image(picture: Picture, name: str) -> str:
-    return f"at_most(spit.load_image({name!r}), {picture.settings['max_side']})"
+    side = picture.settings["max_side"]
+    loaded = f"spit.load_image({name!r})"
+    return loaded if max(picture.width, picture.height) < side - 1 else f"at_most({loaded}, {side})"  # or was smaller
 
 
 def _size(picture: Picture) -> str:

@@ -88,10 +88,8 @@ export async function withJob(run, tell) {
   const watch = (async () => {
     await new Promise((wake) => setTimeout(wake, 400)); // short ones need no progress
     while (!over) {
-      try {
-        const state = await json(`explorer/jobs/${job}`);
-        if (!over && state.total) tell(state);
-      } catch { /* not begun yet */ }
+      const state = await json(`explorer/jobs/${job}`).catch(() => ({})); // the answer itself says what went wrong
+      if (!over && state.total) tell(state);
       await new Promise((wake) => setTimeout(wake, 300));
     }
   })();
