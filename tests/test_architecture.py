@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
-    ("errors", "options", "documents", "replay", "locks", "loops"),
+    ("errors", "interruption", "options", "documents", "replay", "locks", "loops"),
     ("images", "tokens", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
@@ -18,11 +18,12 @@ LAYERS = (
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction
     ("evaluation", "training", "bench", "public", "export", "runtime"),
-    ("batch", "doctor"),
+    ("batch", "doctor", "serve"),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"), ("conventions", "hub")}  # imported when asked
+ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"), ("predictor", "serve"),  # imported when asked
+           ("conventions", "hub"), ("partition", "drawing")}
 MOST_LINES = 400
 
 

@@ -11,7 +11,8 @@ from skimage import data
 
 FOLDER = Path(__file__).parents[1] / "examples"
 BATCH = {"dask": "dask.bag", "daft": "daft", "spark": "pyspark"}  # batch_NAME.py and the package that it needs
-EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswith("batch_"))
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py")
+                  if not path.name.startswith("batch_") and path.stem != "client")  # tests/serve/test_process.py has it
 
 
 def test_there_are_examples() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spit.backbone import Heads, Recorder, Spans
 from spit.embedder import take_class_token
+from spit.interruption import may_stop
 from spit.kernels.threads import single_torch_thread
 from spit.model import SpitModel
 from spit.partition import Partition
@@ -81,6 +82,10 @@ class ForwardPass:
                              "use a method that does not need it, such as lime, or cut the final tokens")
         return trace
 
+    def forget_gradients(self) -> None:
+        """Drop the graph that :meth:`trace` keeps, several times the rest; it is computed again when needed."""
+        self._traces.pop(True, None)
+
     @torch.no_grad()
     def layer_tokens(self, layer: int) -> Tokens:
         """The tokens that leave a layer, through the final norm, without the class token."""
@@ -129,13 +134,18 @@ def each_alone(work: Callable[[Item], Answer], items: Sequence[Item]) -> list[An
     Faster than one after another on all threads, since small operations do not fill them. The answers are the same.
     """
     count = min(len(items), torch.get_num_threads())
+
+    def alone(item: Item) -> Answer:
+        may_stop()
+        return work(item)
+
     if count < 2 or torch.is_autocast_enabled("cpu"):  # which other threads do not see
-        return [work(item) for item in items]
+        return [alone(item) for item in items]
     inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
     def run(item: Item) -> Answer:
         with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
-            return work(item)
+            return alone(item)
 
     contexts = [copy_context() for _ in items]
     with single_torch_thread(), ThreadPoolExecutor(count) as pool:

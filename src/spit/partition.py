@@ -209,6 +209,12 @@ class Partition:
     def __repr__(self) -> str:
         return f"Partition({_sizes(block.shape for block in self.blocks)}, regions {few(self.counts.tolist())})"
 
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        from spit.drawing.notebook import partition_png  # which imports this module
+
+        return partition_png(self)
+
     @staticmethod
     def cat(parts: Sequence["Partition"]) -> "Partition":
         """The images of several partitions one after another; frames are kept if all parts have them."""

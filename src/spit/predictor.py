@@ -18,6 +18,7 @@ from spit import weights
 from spit.data.classes import class_names
 from spit.data.crops import central_square
 from spit.data.images import load_image
+from spit.drawing.notebook import prediction_png
 from spit.forward_pass import ForwardPass, each_alone
 from spit.images import image_blocks, quantize, to_float
 from spit.model import SpitModel
@@ -299,6 +300,21 @@ class Prediction:
         """The same images and weights on other tokens; one more pass."""
         return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.originals)
 
+    def show(self, index: int = 0) -> Any:
+        """The explorer's view of one image in a notebook: levels, tokens, similarity and attention under the pointer.
+
+        Needs the extra ``notebook`` (anywidget); without it, a static picture of the tokens.
+        """
+        from spit.serve.widget import show  # which imports this module
+
+        return show(self, index)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        knows = self.predictor.model.config.num_classes > 0
+        captions = [f"{name}, {chance:.1%}" for [(name, chance)] in self.top(1)] if knows else [""] * len(self)
+        return prediction_png(self.images, self.partition, captions)
+
     def __len__(self) -> int:
         return len(self.images)
 
@@ -319,6 +335,14 @@ def resize(image: Tensor, size: int) -> Tensor:
     if scaled == [height, width]:
         return image
     return F.interpolate(to_float(image[None]), scaled, mode="bilinear", antialias=True).clamp(0, 1)[0]
+
+
+def at_most(image: Tensor, side: int) -> Tensor:
+    """An image, ``(C, H, W)`` uint8, made smaller if its longer side exceeds ``side``, as the service does."""
+    shorter, longer = sorted(image.shape[1:])
+    if longer <= side:
+        return image
+    return quantize(resize(image, max(1, round(shorter * side / longer)))[None])[0]
 
 
 def at_size(found: Tensor, size: tuple[int, ...]) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spit.backbone import Heads, Spans
 from spit.forward_pass import ForwardPass
+from spit.interruption import may_stop
 from spit.options import Options, documented, option, same
 
 Merge = Literal["max", "mean"]
@@ -98,6 +99,7 @@ def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
     Shape:
         heads ``(ΣN, heads, d)`` to ``(layers, B, L, L)`` with L the longest image, 0 in padded columns.
     """
+    may_stop()
     rows = torch.stack([heads.query for heads in layers] + [heads.key for heads in layers]).float()
     ends, columns = spans.offsets[1:, None], torch.arange(spans.longest, device=rows.device)
     places = spans.offsets[:-1, None] + columns  # (B, L)

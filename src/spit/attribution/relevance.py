@@ -9,6 +9,7 @@ from torch import Tensor
 from spit.attribution.flow import class_row
 from spit.backbone import Heads, Spans, attention_maps
 from spit.forward_pass import ForwardPass
+from spit.interruption import may_stop
 from spit.options import Options
 
 
@@ -50,6 +51,7 @@ def class_relevance(seen: ForwardPass, classes: Tensor) -> Tensor:
 
 def _relevant(heads: Heads, gradient: Tensor, spans: Spans) -> Tensor:
     """``mean_h max(∇A_h ⊙ A_h, 0)``, ``(B, L, L)``, 0 beyond an image's own rows and columns."""
+    may_stop()
     answer = gradient.new_zeros(len(spans), spans.longest, spans.longest, dtype=torch.float32)
     counts = list(spans.counts)
     maps = attention_maps(heads.query, heads.key, spans)

@@ -23,6 +23,7 @@ from spit.cli.options import command
 from spit.cli.prototypes import prototypes
 from spit.cli.retrofit import retrofit
 from spit.cli.segment import segment
+from spit.cli.serve import serve
 from spit.cli.tokenize import tokenize
 from spit.cli.train import train
 from spit.cli.train_head import train_head
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, batch, bench, train, train_head,
-             retrofit, convert, export, doctor):
+             retrofit, convert, export, serve, doctor):
     app.command()(command(verb))
 app.add_typer(evaluation)
 

@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spit.interruption import may_stop
 from spit.partition import Hierarchy
 from spit.segmentation.graph import Floats, Integers, RegionGraph
 from spit.segmentation.min_cut import minimum_cut
@@ -119,6 +120,7 @@ def _pieces(graph: RegionGraph, chosen: Choice) -> tuple[Integers, Floats]:
 
 def _minimum(graph: RegionGraph, scores: Floats, boundary: float) -> Choice:
     """The minimum of the energy, with scores for each pixel of a region and a weight of the boundary."""
+    may_stop()
     distance = np.linalg.norm(graph.colors[graph.pairs[:, 0]] - graph.colors[graph.pairs[:, 1]], axis=1)
     scale = CONTRAST * np.sqrt(np.square(distance).mean()) if len(distance) else 0.0
     costs = graph.lengths * np.exp(-np.square(distance / max(scale, 1e-9)) / 2)

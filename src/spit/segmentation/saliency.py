@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spit.drawing.notebook import segmentation_png
 from spit.forward_pass import ForwardPass, each_alone
 from spit.images import to_float
 from spit.model import SpitModel
@@ -97,6 +98,10 @@ class Segmentation:
 
     def __len__(self) -> int:
         return len(self.mask)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        return segmentation_png(list(self.saliency), list(self.mask))
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{float(mask.float().mean()):.0%}" for mask in list(self.mask)[:6])

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.images import Images, image_blocks
+from spit.interruption import may_stop
 from spit.options import Options
 from spit.partition import Partition
 
@@ -32,7 +33,11 @@ class Tokenizer(Options, ABC):
             threads: CPU threads, an image each (default: ``torch.get_num_threads()``). The labels do not depend on it.
         """
         with kernels.threads(threads):
-            return Partition.cat([self.partition(block) for block in image_blocks(images)])
+            return Partition.cat([self._cut(block) for block in image_blocks(images)])
+
+    def _cut(self, block: Tensor) -> Partition:
+        may_stop()
+        return self.partition(block)
 
     @abstractmethod
     def partition(self, block: Tensor) -> Partition:

@@ -1,0 +1,29 @@
+"""Work that can be stopped from outside: long operations ask between their parts whether to go on.
+
+A thread cannot be stopped from another one. So tokenizers, loops over images and the rounds of cleaning a mask call
+:func:`may_stop`, which costs nothing where nobody set a check.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Check = Callable[[], None]
+_check: ContextVar[Check | None] = ContextVar("check", default=None)
+
+
+@contextmanager
+def stoppable(check: Check) -> Iterator[None]:
+    """Call ``check`` between the parts of the work in this block; what it raises ends the work."""
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+def may_stop(*_: object) -> None:
+    """A place where work may end; it takes any arguments, so that it can be a hook of a module."""
+    check = _check.get()
+    if check is not None:
+        check()

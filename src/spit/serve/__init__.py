@@ -1,0 +1,1 @@
+"""The explorer's page and a small HTTP service, on top of :class:`spit.Predictor`."""

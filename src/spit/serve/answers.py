@@ -1,0 +1,97 @@
+"""Answers of a Prediction as JSON has them."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spit.attribution import Lime, Method
+from spit.attribution.methods import class_index
+from spit.attribution.removal import TokenRemoval
+from spit.errors import WeightsError
+from spit.interruption import may_stop
+from spit.predictor import Prediction
+from spit.segmentation import Segmentation
+from spit.serve.errors import ApiError
+from spit.serve.rle import encode_mask
+
+
+def top_classes(prediction: Prediction, count: int, index: int = 0) -> list[dict[str, Any]]:
+    """The likeliest classes of an image; none of a model without a head."""
+    if prediction.predictor.model.config.num_classes == 0:
+        return []
+    return [{"index": label, "name": guess.name, "probability": guess.probability} for label, guess in zip(
+        prediction.top_classes(count)[index].tolist(), prediction.top(count)[index], strict=True)]
+
+
+def read_class(names: Sequence[str], target: int | str | None) -> int | None:
+    """A class by index or name; ApiError if there is none."""
+    if target is None:
+        return None
+    try:
+        return class_index(names, str(target))
+    except ValueError as error:
+        raise ApiError("invalid_request", f"target: {str(error)[:300]}.") from None
+
+
+def watched(method: Method, state: dict[str, int] | None = None) -> Method:
+    """The method, with progress told to ``state`` and the time looked at, if it takes many passes."""
+    if not isinstance(method, Lime | TokenRemoval):
+        return method
+    known = {} if state is None else state
+    known.update(done=0, total=method.samples)
+
+    def progress(passes: int) -> None:
+        may_stop()
+        known["done"] = min(passes, known["total"])
+
+    return replace(method, progress=progress)
+
+
+def segment(prediction: Prediction, method: str | None, clean: bool, tau: float | None) -> Segmentation:
+    """The salient object of each image; ApiError if a head is asked for and the model has none."""
+    try:
+        return prediction.segment(method=method, clean=clean, tau=tau)
+    except WeightsError:
+        raise ApiError("method_unavailable", f"{method} needs a token head of this model; use cut.") from None
+
+
+def segmentation_json(found: Segmentation, index: int) -> dict[str, Any]:
+    """Mask, box and figures of an image."""
+    mask: NDArray[np.bool_] = found.mask[index].cpu().numpy()
+    tau = float(found.tau[index])
+    return {"mask": encode_mask(mask), "box": box_of(mask), "area": int(mask.sum()),
+            "foreground": float(mask.mean()), "tau": None if np.isnan(tau) else tau}
+
+
+def box_of(mask: NDArray[np.bool_]) -> list[int]:
+    """x, y, width and height of a mask; zeros if it is empty."""
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    if not len(rows):
+        return [0, 0, 0, 0]
+    return [int(columns[0]), int(rows[0]), int(columns[-1] - columns[0] + 1), int(rows[-1] - rows[0] + 1)]
+
+
+def scaled(values: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    """Values over their largest magnitude, which half floats keep, and that magnitude."""
+    scale = float(np.abs(values).max(initial=0)) or 1.0
+    return values / scale, scale
+
+
+def array_json(values: NDArray[Any], scale: float = 1.0) -> dict[str, Any]:
+    """An array as JSON: the value is ``scale`` times what ``data`` holds, row by row in little-endian numbers."""
+    return {"shape": list(values.shape), "dtype": str(values.dtype), "scale": scale, "data": encode_bytes(values)}
+
+
+def encode_half(values: Tensor) -> str:
+    """Numbers as base64 of float16."""
+    return encode_bytes(values.float().cpu().numpy().astype("<f2"))
+
+
+def encode_bytes(values: NDArray[Any]) -> str:
+    """An array as base64 of its bytes."""
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()

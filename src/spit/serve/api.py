@@ -1,0 +1,236 @@
+"""The routes of the HTTP API, below /v1."""
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from fastapi import APIRouter, Request, Response
+from torch import Tensor
+
+from spit import __version__
+from spit.drawing import encode_labels, encode_png
+from spit.drawing.pictures import as_picture
+from spit.predictor import Prediction, Predictor
+from spit.segmentation import Cut
+from spit.segmentation.correspondence import Scene, colored_share, scenes, transfer
+from spit.serve import schemas
+from spit.serve.answers import (
+    array_json,
+    encode_bytes,
+    read_class,
+    scaled,
+    segment,
+    segmentation_json,
+    top_classes,
+    watched,
+)
+from spit.serve.documents import body, errors
+from spit.serve.errors import ApiError
+from spit.serve.metrics import CONTENT_TYPE_LATEST
+from spit.serve.service import Service, still_loading
+from spit.serve.uploads import Upload, read
+
+F = TypeVar("F", bound=schemas.TokenFields)
+Item = tuple[Predictor, F, Sequence[Tensor]]
+ONE = {"image": False}
+SEVERAL = {"source": False, "targets": True}
+MOST_TARGETS = 8
+REFUSALS = errors("bad_request", "unauthorized", "forbidden", "upload_timeout", "image_too_large",
+                  "unsupported_media_type", "invalid_image", "invalid_request", "method_unavailable", "busy",
+                  "time_limit")
+
+
+def api_routes(service: Service) -> APIRouter:
+    """The routes that take images."""
+    router = APIRouter(prefix="/v1", tags=["images"])
+
+    async def answer(request: Request, kind: type[F], images: dict[str, bool],
+                     work: Callable[[Sequence[Any]], Sequence[Any]], *together: str) -> Any:
+        """Read a request, and answer it together with others of its kind, size and options.
+
+        Args:
+            together: the options that jobs of a batch must share beside model and tokens.
+        """
+        with service.batcher:
+            fields, files = await read(request, kind, images)
+            if len(files.get("targets", ())) > MOST_TARGETS:
+                raise ApiError("invalid_request", f"targets: expected at most {MOST_TARGETS} images.")
+            options = fields.options()
+            name = service.models.check(fields.model)
+            choose = partial(service.models.choose, name, fields.tokenizer, **options)
+            predictor = choose() if service.models.loaded(name) else await service.alone(request, choose)
+            side = getattr(fields, "max_side", None)
+            side = None if side is None else min(side, service.options.max_side)
+
+            def key(uploads: Sequence[Upload]) -> Hashable:
+                size = tuple((one.width * one.height).bit_length() for one in uploads)
+                shared = tuple(getattr(fields, name) for name in together)
+                return (request.url.path, name, fields.tokenizer, tuple(options.items()), side, shared, size)
+
+            return await service.with_images(
+                request, [data for given in files.values() for data in given], work, key,
+                lambda given: (predictor, fields, given), side)
+
+    @router.post("/tokenize", response_model=schemas.TokenizeAnswer, responses=REFUSALS,
+                 openapi_extra=body(schemas.TokenizeFields, ONE))
+    async def tokenize(request: Request) -> Any:
+        """Cut an image into tokens: the region of each pixel."""
+        return await answer(request, schemas.TokenizeFields, ONE, tokenize_work)
+
+    @router.post("/classify", response_model=schemas.ClassifyAnswer, responses=REFUSALS,
+                 openapi_extra=body(schemas.ClassifyFields, ONE))
+    async def classify(request: Request) -> Any:
+        """Name the likeliest classes of an image, of its central square as classifiers are evaluated."""
+        return await answer(request, schemas.ClassifyFields, ONE, classify_work)
+
+    @router.post("/explain", response_model=schemas.ExplainAnswer, responses=REFUSALS,
+                 openapi_extra=body(schemas.ExplainFields, ONE))
+    async def explain(request: Request) -> Any:
+        """Show which pixels of the whole image a class rests on."""
+        return await answer(request, schemas.ExplainFields, ONE, lambda jobs: explain_work(service, jobs), "method",
+                            "samples")
+
+    @router.post("/segment", response_model=schemas.SegmentAnswer, responses=REFUSALS,
+                 openapi_extra=body(schemas.SegmentFields, ONE))
+    async def cut(request: Request) -> Any:
+        """Cut the salient object out of an image."""
+        return await answer(request, schemas.SegmentFields, ONE, segment_work, "method", "clean", "tau")
+
+    @router.post("/correspond", response_model=schemas.CorrespondAnswer, responses=REFUSALS,
+                 openapi_extra=body(schemas.CorrespondFields, SEVERAL))
+    async def correspond(request: Request) -> Any:
+        """Colour the parts of a source image, and the parts of target images that are like them."""
+        return await answer(request, schemas.CorrespondFields, SEVERAL, lambda jobs: [
+            correspond_one(*job) for job in jobs])
+
+    @router.post("/embed", response_model=schemas.EmbedAnswer, responses=REFUSALS,
+                 openapi_extra=body(schemas.EmbedFields, ONE))
+    async def embed(request: Request) -> Any:
+        """The class token of an image, and the tokens of its regions if asked for."""
+        return await answer(request, schemas.EmbedFields, ONE, embed_work)
+
+    return router
+
+
+def status_routes(service: Service) -> APIRouter:
+    """Models, health and figures."""
+    router = APIRouter(tags=["service"])
+
+    @router.get("/models", response_model=schemas.ModelsAnswer, responses=errors("unauthorized", "forbidden"))
+    async def models() -> Any:
+        """The models that requests may name."""
+        return {"models": await service.aside(service.models.describe)}
+
+    @router.get("/health", response_model=schemas.StatusAnswer, responses=errors("forbidden"))
+    async def health() -> Any:
+        """Whether the process answers; needs no token."""
+        return {"status": "ok", "version": __version__}
+
+    @router.get("/ready", response_model=schemas.StatusAnswer, responses=errors("forbidden", "busy"))
+    async def ready() -> Any:
+        """Whether the default model is loaded and its kernels are compiled; needs no token."""
+        if not service.ready:
+            raise still_loading()
+        return {"status": "ready", "version": __version__}
+
+    @router.get("/metrics", response_class=Response, responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": "spit_requests_taken 1.0\n"}},
+              "description": "Figures for Prometheus"}, **errors("unauthorized", "forbidden")})
+    async def metrics() -> Response:
+        """Counts and times in the format of Prometheus."""
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    return router
+
+
+def look(jobs: Sequence[Item[Any]], crop: bool = False) -> Prediction:
+    """One pass over the images of all jobs, which have one model."""
+    return jobs[0][0]([image for _, _, images in jobs for image in images], crop=crop)
+
+
+def about(prediction: Prediction, index: int) -> dict[str, Any]:
+    """What every answer says of its image."""
+    height, width = prediction.sizes[index]
+    return {"model": prediction.predictor.name, "width": width, "height": height,
+            "tokens": int(prediction.partition.counts[index])}
+
+
+def tokenize_work(jobs: Sequence[Item[schemas.TokenizeFields]]) -> list[dict[str, Any]]:
+    predictor = jobs[0][0]
+    images = [image.to(predictor.device) for _, _, [image] in jobs]
+    with torch.no_grad():
+        partition = predictor.model.tokenizer(images)
+    return [{"model": predictor.name, "width": image.shape[2], "height": image.shape[1],
+             "tokens": int(partition.counts[index]), "labels": labels_json(partition[index].blocks[0][0])}
+            for index, image in enumerate(images)]
+
+
+def classify_work(jobs: Sequence[Item[schemas.ClassifyFields]]) -> list[dict[str, Any]]:
+    if not jobs[0][0].model.config.num_classes:
+        raise ApiError("method_unavailable", "This model knows no classes.")
+    prediction = look(jobs, crop=True)
+    return [{**about(prediction, index), "classes": top_classes(prediction, fields.top, index)}
+            for index, (_, fields, _) in enumerate(jobs)]
+
+
+def explain_work(service: Service, jobs: Sequence[Item[schemas.ExplainFields]]) -> list[dict[str, Any]]:
+    predictor, first, _ = jobs[0]
+    method = watched(service.models.method(predictor, first.method, first.samples))
+    if method.of_class and not predictor.model.config.num_classes:
+        raise ApiError("method_unavailable", "This model knows no classes.")
+    asked = [read_class(predictor.class_names, fields.target) for _, fields, _ in jobs]
+    prediction = look(jobs)
+    guessed = prediction.logits.argmax(1).tolist() if method.of_class else asked
+    classes = [own if given is None else given for given, own in zip(asked, guessed, strict=True)]
+    maps = prediction.explain(method, classes if method.of_class else None)
+    answers = []
+    for index, (label, values) in enumerate(zip(classes, maps, strict=True)):
+        small, scale = scaled(values.cpu().numpy())
+        target = {"index": label, "name": predictor.class_names[label],
+                  "probability": float(prediction.probabilities[index, label])} if method.of_class else None
+        answers.append({**about(prediction, index), "method": method.name, "target": target,
+                        "map": array_json(small.astype("<f2"), scale)})
+    return answers
+
+
+def segment_work(jobs: Sequence[Item[schemas.SegmentFields]]) -> list[dict[str, Any]]:
+    first, prediction = jobs[0][1], look(jobs)
+    found = segment(prediction, first.method, first.clean, first.tau)
+    return [{**about(prediction, index), **segmentation_json(found, index)} for index in range(len(jobs))]
+
+
+def correspond_one(predictor: Predictor, fields: schemas.CorrespondFields, images: Sequence[Tensor]) -> dict[str, Any]:
+    source, *targets = scenes(predictor(list(images), crop=False), Cut())
+    return {"model": predictor.name,
+            "source": colored_json(source, source.paint(source.colors), float(source.paint(
+                source.side[:, None].double()).mean())),
+            "targets": [colored_json(one, transfer(source, one, fields.temperature), colored_share(
+                source, one, fields.temperature)) for one in targets]}
+
+
+def embed_work(jobs: Sequence[Item[schemas.EmbedFields]]) -> list[dict[str, Any]]:
+    prediction = look(jobs)
+    answers, rows = [], prediction.tokens.split()
+    for index, (_, fields, _) in enumerate(jobs):
+        answer = {**about(prediction, index), "embedding": prediction.class_token[index].float().tolist()}
+        if fields.tokens:
+            values, scale = scaled(rows[index].float().cpu().numpy())
+            answer["token_values"] = array_json(values.astype("<f2"), scale)
+            answer["labels"] = labels_json(prediction.partition[index].blocks[0][0])
+        answers.append(answer)
+    return answers
+
+
+def labels_json(labels: Tensor) -> dict[str, str]:
+    """A label map as a PNG in base64."""
+    data, encoding = encode_labels(labels)
+    return {"encoding": encoding, "png": encode_bytes(np.frombuffer(data, np.uint8))}
+
+
+def colored_json(scene: Scene, colors: Tensor, share: float) -> dict[str, Any]:
+    """Pseudo-colours as a PNG in base64."""
+    data = encode_png(as_picture(colors.movedim(-1, 0)))
+    return {"width": scene.size[1], "height": scene.size[0], "colored": share,
+            "png": encode_bytes(np.frombuffer(data, np.uint8))}

@@ -1,0 +1,192 @@
+"""The routes of the explorer's own page. Labels, tokens and attention travel once, as binary."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from spit import __version__
+from spit.attribution import METHODS
+from spit.segmentation import Cut
+from spit.segmentation.correspondence import scenes
+from spit.serve import snippets
+from spit.serve.answers import encode_half, read_class, scaled, segment, segmentation_json, top_classes, watched
+from spit.serve.errors import ApiError
+from spit.serve.models import TOKENIZERS
+from spit.serve.pictures import Picture
+from spit.serve.samples import sample_names, sample_png
+from spit.serve.schemas import CorrespondPictures, ExplainPicture, PictureFields, SegmentPicture, SnippetFields
+from spit.serve.service import Service
+from spit.serve.uploads import read, read_json, validate
+
+TOP = 10
+SLOW = ("token_rise", "token_shapley", "token_occlusion", "lime")
+MOST_JOBS = 64
+BINARY = "application/octet-stream"
+
+
+def explorer_routes(service: Service) -> APIRouter:
+    """The page's routes."""
+    router = APIRouter(prefix="/explorer", include_in_schema=False)
+
+    def find(name: str) -> Picture:
+        picture = service.pictures.get(name)
+        if picture is None:
+            raise ApiError("not_found", "The service does not keep this picture any more; send it again.")
+        return picture
+
+    @router.get("/about")
+    async def about() -> dict[str, Any]:
+        options, models = service.options, service.models
+        return {"version": __version__, "device": models.device, "model": models.default,
+                "models": models.names, "tokenizers": list(TOKENIZERS), "ready": service.ready,
+                "methods": methods_of(service, None), "token": options.token is not None,
+                "limits": {"bytes": options.max_bytes, "pixels": options.max_pixels, "side": options.max_side,
+                           "seconds": options.time_limit}}
+
+    @router.get("/samples")
+    async def samples() -> list[dict[str, str]]:
+        return [{"name": name, "url": f"/explorer/samples/{name}"} for name in sample_names()]
+
+    @router.get("/samples/{name}")
+    async def sample(name: str) -> Response:
+        try:
+            return Response(await service.aside(lambda: sample_png(name.removesuffix(".png"))), media_type="image/png")
+        except KeyError:
+            raise ApiError("not_found", "There is no sample of this name.") from None
+
+    @router.post("/pictures")
+    async def add(request: Request) -> dict[str, Any]:
+        with service.batcher:
+            fields, files = await read(request, PictureFields, {"image": False})
+            name = service.models.check(fields.model)
+            side = min(fields.max_side, service.options.max_side)
+            settings = {**fields.model_dump(exclude_none=True), "max_side": side}
+
+            def work(jobs: Any) -> list[Picture]:
+                predictor = service.models.choose(name, fields.tokenizer, max_tokens=fields.max_tokens,
+                                                  compactness=fields.compactness, refine=fields.refine)
+                return [Picture(predictor, image, settings) for [image] in jobs]
+
+            picture: Picture = await service.with_images(request, files["image"], work, side=side)
+            return {"id": service.pictures.add(picture), **describe(picture, methods_of(service, name))}
+
+    def serve_bytes(path: str, kind: str, make: Callable[[Picture], bytes]) -> None:
+        @router.get(f"/pictures/{{id}}/{path}")
+        async def one(id: str) -> Response:
+            picture = find(id)
+            return Response(await service.aside(lambda: make(picture)), media_type=kind)
+
+    serve_bytes("image.png", "image/png", lambda picture: picture.image_png)
+    serve_bytes("labels.png", "image/png", lambda picture: picture.labels_png)
+    serve_bytes("parents.bin", BINARY, lambda picture: picture.parents)
+    serve_bytes("regions.bin", BINARY, lambda picture: picture.regions_bin)
+
+    @router.get("/pictures/{id}/tokens.bin")
+    async def tokens(request: Request, id: str) -> Response:
+        picture = find(id)
+        with service.batcher:
+            data = await service.alone(request, lambda: picture.tokens_bin)
+        return Response(data, media_type=BINARY, headers=_shape(picture.tokens, len(data) // (2 * picture.tokens)))
+
+    @router.get("/pictures/{id}/attention.bin")
+    async def attention(request: Request, id: str, layer: int = -1) -> Response:
+        picture = find(id)
+        depth, heads = picture.predictor.model.config.depth, picture.predictor.model.config.heads
+        if not -depth <= layer < depth:
+            raise ApiError("invalid_request", f"layer: expected a layer from 0 to {depth - 1}.")
+        with service.batcher:
+            data = await service.alone(request, lambda: picture.attention(layer % depth))
+        return Response(data, media_type=BINARY, headers=_shape(heads, picture.tokens + 1, picture.tokens + 1))
+
+    @router.get("/jobs/{job}")
+    async def progress(job: str) -> dict[str, int]:
+        return service.jobs.get(job, {"done": 0, "total": 0})  # not begun yet, or long over
+
+    @router.post("/pictures/{id}/explain")
+    async def explain(request: Request, id: str, job: Annotated[str | None, Query(max_length=64)] = None) -> Response:
+        picture = find(id)
+        with service.batcher:
+            asked = validate(ExplainPicture, await read_json(request))
+            state = _begin(service, job)
+            method = watched(service.models.method(picture.predictor, asked.method, asked.samples), state)
+            target = read_class(picture.predictor.class_names, asked.target)
+            values = await service.alone(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy())
+            state["done"] = state["total"]
+        found, scale = scaled(values if asked.method == "lime" else picture.token_values(values))
+        return Response(found.astype("<f2").tobytes(), media_type=BINARY,
+                        headers={**_shape(*found.shape), "X-Scale": repr(scale)})
+
+    @router.post("/pictures/{id}/segment")
+    async def mask(request: Request, id: str) -> dict[str, Any]:
+        picture = find(id)
+        with service.batcher:
+            asked = validate(SegmentPicture, await read_json(request))
+            found = await service.alone(request, lambda: segment(picture.prediction, asked.method, asked.clean,
+                                                                 asked.tau))
+        return {**segmentation_json(found, 0), "values": encode_half(found.values), "clean": asked.clean}
+
+    @router.post("/correspond")
+    async def correspond(request: Request) -> dict[str, Any]:
+        with service.batcher:
+            asked = validate(CorrespondPictures, await read_json(request))
+            pictures = [find(asked.source), *map(find, asked.targets)]
+            if len({picture.predictor.digest for picture in pictures}) > 1:
+                raise ApiError("invalid_request", "Expected pictures of one model, whose tokens can be compared.")
+
+            def work() -> dict[str, Any]:
+                source, *targets = (scenes(picture.prediction, Cut())[0].side.int().tolist() for picture in pictures)
+                return {"source": source, "targets": targets}
+
+            return await service.alone(request, work)
+
+    @router.get("/pictures/{id}/snippet")
+    async def snippet(id: str, fields: Annotated[SnippetFields, Query()]) -> Response:
+        pictures = [find(id), *map(find, fields.others)]
+        _check_snippet(service, fields, pictures[0])
+        return Response(snippets.snippet(pictures, fields), media_type="text/plain; charset=utf-8")
+
+    return router
+
+
+def methods_of(service: Service, model: str | None) -> list[dict[str, Any]]:
+    """The methods of a model, as the page lists them."""
+    return [{"name": name, "of_class": METHODS[name].of_class, "slow": name in SLOW}
+            for name in service.models.methods(model)]
+
+
+def describe(picture: Picture, methods: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answer to a new picture."""
+    config, tokenizer = picture.predictor.model.config, picture.predictor.model.tokenizer
+    return {"width": picture.width, "height": picture.height, "levels": [{"regions": n} for n in picture.counts],
+            "token_level": picture.token_level, "label_level": picture.label_level, "tokens": picture.tokens,
+            "layers": config.depth, "heads": config.heads, "width_of_token": config.width,
+            "model": picture.predictor.name, "tokenizer": config.tokenizer,
+            "tokenizer_options": {name: getattr(tokenizer, name) for name in ("max_tokens", "compactness", "refine")
+                                  if hasattr(tokenizer, name)},
+            "classes": top_classes(picture.prediction, TOP), "methods": methods}
+
+
+def _begin(service: Service, job: str | None) -> dict[str, int]:
+    state = {"done": 0, "total": 1}
+    if job is not None:
+        while len(service.jobs) >= MOST_JOBS:
+            service.jobs.pop(next(iter(service.jobs)))
+        service.jobs[job] = state
+    return state
+
+
+def _check_snippet(service: Service, asked: SnippetFields, picture: Picture) -> None:
+    """Refuse what would not be code of this view: names of models, tokens, methods and regions that do not exist."""
+    for name in asked.models.split(",") if asked.models else ():
+        service.models.check(name)
+    for kind in asked.tokenizers.split(",") if asked.tokenizers else ():
+        if kind not in TOKENIZERS:
+            raise ApiError("invalid_request", f"tokenizers: expected some of {', '.join(TOKENIZERS)}.")
+    for level, region, _ in (map(int, edit.split(":")) for edit in asked.edits.split(",") if edit):
+        if not picture.label_level <= level < len(picture.counts) or region >= picture.counts[level]:
+            raise ApiError("invalid_request", "edits: expected regions of this picture.")
+
+
+def _shape(*sides: int) -> dict[str, str]:
+    return {"X-Shape": ",".join(map(str, sides))}

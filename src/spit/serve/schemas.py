@@ -1,0 +1,278 @@
+"""What requests hold and what answers say, with examples."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Text = Annotated[str, Field(max_length=200)]
+Tokenizer = Annotated[Literal["superpixel", "patch", "voronoi"] | None, Field(
+    description="Tokens to cut the image into (default: the model's own)")]
+MaxTokens = Annotated[int | None, Field(ge=1, le=65535, description="Bound on the superpixel tokens", examples=[256])]
+Compactness = Annotated[float | None, Field(ge=0, le=1, description="Weight of compact shapes for superpixel tokens")]
+Refine = Annotated[int | None, Field(ge=0, le=10, description="Refinement sweeps of superpixel tokens")]
+ModelName = Annotated[Text | None, Field(description="A name of /v1/models (default: the first)",
+                                         examples=["spit_tiny_16"])]
+CutMethod = Annotated[Literal["head", "cut", "both"] | None, Field(
+    description="What finds the foreground (default: both, or cut if the model has no head)")]
+Tau = Annotated[float | None, Field(ge=-1, le=1, description="Cosine above which tokens are joined (default: the "
+                                                              "image's own)")]
+Clean = Annotated[bool, Field(description="Remove crumbs and holes, and follow finer superpixels")]
+Target = Annotated[int | Text | None, Field(description="Class to explain, by index or name (default: the predicted "
+                                                        "class)", examples=["tabby"])]
+Samples = Annotated[int | None, Field(ge=1, le=1024, description="Passes of the methods that leave tokens out, and of "
+                                                                 "lime")]
+
+
+class Fields(BaseModel):
+    """Fields of a request; one that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class TokenFields(Fields):
+    """The model and its tokens."""
+
+    model: ModelName = None
+    tokenizer: Tokenizer = None
+    max_tokens: MaxTokens = None
+    compactness: Compactness = None
+    refine: Refine = None
+
+    def options(self) -> dict[str, Any]:
+        """The tokenizer's options that were given."""
+        given = {"max_tokens": self.max_tokens, "compactness": self.compactness, "refine": self.refine}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class PictureFields(TokenFields):
+    """A picture for the page."""
+
+    max_side: int = Field(512, ge=16, le=4096)
+
+
+class ExplainPicture(Fields):
+    """Which explanation of a picture."""
+
+    method: Text = "relevance"
+    target: Target = None
+    samples: Samples = None
+
+
+class SegmentPicture(Fields):
+    """Which mask of a picture."""
+
+    method: CutMethod = None
+    clean: Clean = True
+    tau: Tau = None
+
+
+class CorrespondPictures(Fields):
+    """Which pictures to compare."""
+
+    source: Text
+    targets: list[Text] = Field(min_length=1, max_length=8)
+
+
+class SnippetFields(BaseModel):
+    """Which view a snippet reproduces; what does not apply to it is ignored."""
+
+    view: Literal["classify", "explain", "segment", "tokens", "correspond", "compare"]
+    method: Text | None = None
+    target: Text | None = None
+    layer: int = Field(-1, ge=-1000, le=1000)
+    head: int | None = Field(None, ge=0, le=1000)
+    level: int | None = Field(None, ge=0, le=100)
+    clean: bool = True
+    tau: float | None = Field(None, ge=-1, le=1)
+    samples: Samples = None
+    edits: str = Field("", max_length=4000, pattern=r"^(\d{1,3}:\d{1,5}:[01](,|$))*$")  # level:region:inside,…
+    name: Text = "picture.png"
+    others: list[Text] = Field([], max_length=8)  # pictures beside this one
+    names: list[Text] = Field([], max_length=8)  # of the others' files
+    models: Text | None = None
+    tokenizers: Text | None = None
+
+
+MaxSide = Annotated[int, Field(ge=16, le=4096, description="The image is made smaller if its longer side exceeds this, "
+                                                           "or the service's own limit")]
+
+
+class TokenizeFields(TokenFields):
+    """Options of /v1/tokenize."""
+
+    max_side: MaxSide = 512
+
+
+class ClassifyFields(TokenFields):
+    """Options of /v1/classify."""
+
+    top: int = Field(5, ge=1, le=1000, description="Number of classes to name")
+
+
+class ExplainFields(TokenFields):
+    """Options of /v1/explain."""
+
+    max_side: MaxSide = 512
+    method: Text = Field("relevance", description="A name that /v1/models lists under methods", examples=["relevance"])
+    target: Target = None
+    samples: Samples = None
+
+
+class SegmentFields(TokenFields):
+    """Options of /v1/segment."""
+
+    max_side: int | None = Field(None, ge=16, le=4096, description="Make the image smaller first; otherwise the mask "
+                                                                   "has the image's own size")
+    method: CutMethod = None
+    clean: Clean = True
+    tau: Tau = None
+
+
+class CorrespondFields(TokenFields):
+    """Options of /v1/correspond."""
+
+    max_side: MaxSide = 512
+    temperature: float = Field(0.01, ge=1e-4, le=10, description="Temperature of the softmax between tokens")
+
+
+class EmbedFields(TokenFields):
+    """Options of /v1/embed."""
+
+    max_side: MaxSide = 512
+    tokens: bool = Field(False, description="Also return the tokens of the regions and their label map")
+
+
+class Array(BaseModel):
+    """Numbers: ``scale`` times the little-endian values in ``data``, row by row."""
+
+    shape: list[int] = Field(examples=[[300, 451]])
+    dtype: Literal["float16", "float32", "uint8"]
+    scale: float = 1.0
+    data: str = Field(description="base64", examples=["ADwAPAA4"])
+
+
+class Labels(BaseModel):
+    """The region of each pixel, as a PNG: 16-bit grey, the value is the region."""
+
+    encoding: Literal["grey16", "rgba32"]
+    png: str = Field(description="base64", examples=["iVBORw0KGgo="])
+
+
+class Class(BaseModel):
+    """A class and its probability."""
+
+    index: int = Field(examples=[281])
+    name: str = Field(examples=["tabby"])
+    probability: float = Field(examples=[0.42])
+
+
+class Mask(BaseModel):
+    """A mask as COCO's run lengths; pycocotools.mask.decode reads it."""
+
+    size: list[int] = Field(description="Height and width", examples=[[300, 451]])
+    counts: str = Field(examples=["PPYo1"])
+
+
+class Answer(BaseModel):
+    """What every answer says."""
+
+    model: str = Field(examples=["spit_tiny_16"])
+    width: int = Field(description="Of the image as this answer describes it", examples=[451])
+    height: int = Field(examples=[300])
+    tokens: int = Field(description="Regions that the model saw", examples=[502])
+
+
+class TokenizeAnswer(Answer):
+    """Regions of an image."""
+
+    labels: Labels
+
+
+class ClassifyAnswer(Answer):
+    """The likeliest classes, first the likeliest."""
+
+    classes: list[Class]
+
+
+class ExplainAnswer(Answer):
+    """Which pixels a class rests on."""
+
+    method: str = Field(examples=["relevance"])
+    target: Class | None = Field(description="The class that is explained; none if the method has none")
+    map: Array
+
+
+class SegmentAnswer(Answer):
+    """The salient object."""
+
+    mask: Mask
+    box: list[int] = Field(description="x, y, width and height of the mask; zeros if it is empty",
+                           examples=[[12, 20, 400, 270]])
+    area: int = Field(description="Pixels of the mask", examples=[61234])
+    foreground: float = Field(description="Share of the image", examples=[0.45])
+    tau: float | None = Field(examples=[0.2])
+
+
+class ColoredImage(BaseModel):
+    """Pseudo-colours of an image as a PNG, and the share of it that is like the source's foreground."""
+
+    width: int = Field(examples=[451])
+    height: int = Field(examples=[300])
+    colored: float = Field(examples=[0.4])
+    png: str = Field(description="base64", examples=["iVBORw0KGgo="])
+
+
+class CorrespondAnswer(BaseModel):
+    """Parts that are alike have the same colour; black is like the source's background."""
+
+    model: str = Field(examples=["spit_tiny_16"])
+    source: ColoredImage
+    targets: list[ColoredImage]
+
+
+class EmbedAnswer(Answer):
+    """The class token, and the other tokens if they were asked for."""
+
+    embedding: list[float] = Field(examples=[[0.12, -0.5, 1.7]])
+    token_values: Array | None = None
+    labels: Labels | None = None
+
+
+class ModelAnswer(BaseModel):
+    """A model that requests may name."""
+
+    name: str = Field(examples=["spit_tiny_16"])
+    default: bool
+    tokenizer: str = Field(examples=["superpixel"])
+    width: int = Field(description="Of a token", examples=[192])
+    layers: int = Field(examples=[12])
+    heads: int = Field(examples=[3])
+    classes: int = Field(examples=[1000])
+    methods: list[str] | None = Field(description="Of attribution; known once the model is loaded",
+                                      examples=[["relevance", "flow"]])
+
+
+class ModelsAnswer(BaseModel):
+    """The models of the service."""
+
+    models: list[ModelAnswer]
+
+
+class StatusAnswer(BaseModel):
+    """Whether the service runs."""
+
+    status: Literal["ok", "ready"]
+    version: str = Field(examples=["0.1.0"])
+
+
+class Error(BaseModel):
+    """What went wrong."""
+
+    code: str = Field(description="Stable; docs/serving.md lists them", examples=["image_too_large"])
+    message: str = Field(description="One sentence", examples=["The image has more than 25,000,000 pixels."])
+
+
+class ErrorAnswer(BaseModel):
+    """Every answer that is not 200."""
+
+    error: Error
