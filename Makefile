@@ -4,28 +4,46 @@ BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
 ADAPTERS := .venv/adapters
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint docs boundscheck audit dist bench clean
 .DEFAULT_GOAL := help
 
 help:   ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
-demo: $(STAMP)   ## tokenize a sample image and make a picture
+demo: $(STAMP)   ## tokens, classes, explanation and mask of a sample photo in one picture
 	.venv/bin/spit demo
 
-test: lint $(ADAPTERS)   ## ruff, mypy, then every test
+test: lint $(ADAPTERS)   ## lint, then every test
 	.venv/bin/python -m pytest -n 2
 	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py
 
-lint: $(STAMP)   ## ruff and mypy
+lint: $(STAMP)   ## ruff, mypy, spelling, links
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/codespell
+	.venv/bin/python tools/check_links.py
+
+docs: $(STAMP)   ## the site, into site/ (to search it: python -m http.server -d site)
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
+boundscheck: $(STAMP)   ## the kernels' tests with numba's bounds checks
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/boundscheck .venv/bin/python -m pytest -n 2 tests/kernels tests/test_partition.py tests/test_arrays.py tests/tokenizers tests/features
+
+audit: $(STAMP)   ## known vulnerabilities of the pinned dependencies; asks PyPI
+	$(PYTHON) -m venv .venv/audit
+	.venv/audit/bin/python -m pip install --disable-pip-version-check --quiet pip-audit
+	.venv/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+dist: $(STAMP)   ## wheel, sdist and SBOM, into dist/
+	rm -rf dist
+	.venv/bin/python -m build --outdir dist
+	.venv/bin/python tools/sbom.py > dist/sbom.cdx.json
 
 bench: $(STAMP)   ## every figure in the README, half an hour in all; data from DATA=../shared
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; .venv/bin/python benchmarks/$$name.py --shared '$(DATA)'; done
 
 clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
-	rm -rf build dist src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist site src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt

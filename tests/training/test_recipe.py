@@ -1,3 +1,4 @@
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from spit.errors import WeightsError
 from spit.registry import create_model, load_model, model_config
 from spit.training import TrainingError
 from spit.training.build import build_model
-from spit.training.recipe import FREE, ModelRecipe, Optimization, Recipe, _flat, differences, recipes
+from spit.training.recipe import FREE, DataRecipe, ModelRecipe, Optimization, Recipe, _flat, differences, recipes
 from spit.training.retrofit import RetrofitRecipe
 from spit.weights import save
 
@@ -131,9 +132,9 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_those_that_were_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "lib/site-packages"
-    (package / "spit-0.dist-info").mkdir(parents=True)
-    (package / "spit-0.dist-info/METADATA").write_text("Metadata-Version: 2.4\nName: spit\nVersion: 0\n")
-    (package / "spit-0.dist-info/RECORD").write_text("spit/py.typed,,\n../../share/spit/recipes/own.toml,,\n")
+    (package / "spit_vit-0.dist-info").mkdir(parents=True)
+    (package / "spit_vit-0.dist-info/METADATA").write_text("Metadata-Version: 2.4\nName: spit-vit\nVersion: 0\n")
+    (package / "spit_vit-0.dist-info/RECORD").write_text("spit/py.typed,,\n../../share/spit/recipes/own.toml,,\n")
     monkeypatch.setattr("sys.path", [str(package)])
     monkeypatch.setattr("spit.training.recipe.__file__", str(package / "spit/training/recipe.py"))
     assert {name: path.resolve() for name, path in recipes().items()} == {
@@ -248,3 +249,8 @@ def test_no_warmup_and_nothing_but_warmup() -> None:
     asked = Optimization(warmup_lr=0.0, lr=1.0, min_lr=0.0)
     assert asked.rate(0, warmup=0, total=4) == 1
     assert asked.rate(2, warmup=4, total=4) == pytest.approx(0.5)
+
+
+def test_no_more_decoding_processes_than_cores() -> None:
+    cores = len(os.sched_getaffinity(0))
+    assert [DataRecipe(workers=workers).processes for workers in (0, 1, 1000)] == [0, 1, cores]

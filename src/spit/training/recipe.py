@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,11 +46,17 @@ class DataRecipe(Options):
     validation: tuple[str, ...] = option((), "Likewise, to measure accuracy on")
     side: int = option(288, "Side of the squares that photos are decoded to; crops are taken from them", least=1)
     size: int = option(256, "Side of the squares that the model sees", least=1)
-    workers: int = option(2, "Decoding processes", least=0)
+    workers: int = option(2, "Decoding processes; no more than there are cores", least=0)
     resident: bool = option(False, "Decode all photos once, into the memory of the device")
     kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
     whole: bool = option(False, "Rescale whole photos to squares of data.size, for training and evaluation; data.side, "
                                 "augment.scale and augment.ratio are not used")
+
+    @property
+    def processes(self) -> int:
+        """``workers``, but no more than this process has cores, where torch would warn."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(self.workers, cores)
 
     def apply_to(self, config: ModelConfig) -> ModelConfig:
         """A config that remembers the size of the squares, and whether they are whole photos."""
@@ -167,7 +174,7 @@ RENAMED = {
 def recipes() -> dict[str, Path]:
     """The recipes that come with spit, by name: those of the clone, or else those that were installed."""
     clone = Path(__file__).parents[3] / "recipes"
-    installed = (Path(str(file.locate())) for package in distributions(name="spit") for file in package.files or ()
+    installed = (Path(str(file.locate())) for package in distributions(name="spit-vit") for file in package.files or ()
                  if file.match("share/spit/recipes/*.toml"))
     return {path.stem: path for path in sorted(clone.glob("*.toml") if clone.is_dir() else installed)}
 
