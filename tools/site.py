@@ -1,11 +1,13 @@
 """Hooks of the documentation site (mkdocs.yml): what is not below docs/ becomes part of the site.
 
-- Files of the repository that a page links to, such as ``../recipes/smoke.toml``, become pages below ``source/``.
+- Files of the repository that a page links to, such as ``../recipes/smoke.toml`` or a notebook, become pages below
+  ``source/``.
 - On the map from the paper to the code, every path leads to its file.
 - CONTRIBUTING.md, CHANGELOG.md and others, which a repository has at its top, become pages of the section "Project".
 - ``reference/commands.md`` is made from the commands themselves.
 """
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ TOP = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "se
 LINK = re.compile(r"(?<=\]\()([^)\s]+?)(#[^)\s]*)?(?=\))")
 CODE = re.compile(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.py)`")
 MAPS = ("paper-to-code.md",)  # pages on which a path in code font leads to the file
-LANGUAGES = {".py": "python", ".toml": "toml", ".ipynb": "json"}
+LANGUAGES = {".py": "python", ".toml": "toml"}
 HIDDEN = "---\nsearch:\n  exclude: true\n---\n"
 
 
@@ -47,7 +49,7 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Lead links to files outside docs/ to their pages here; links to folders become plain text."""
     path = repository_path(page.file.src_uri)
-    if not path.is_file() or path.suffix != ".md":
+    if not path.is_file() or path.suffix not in (".md", ".ipynb"):
         return markdown
     markdown = re.sub(r"\[([^\]\[]*)\]\(([^)\s#:]+)\)", lambda match: (
         match[1] if (path.parent / match[2]).is_dir() else match[0]), markdown)
@@ -105,8 +107,25 @@ def source_page(path: Path) -> str:
     """A file of the repository as a page that the search leaves out."""
     if path.suffix == ".md":
         return HIDDEN + path.read_text()
+    if path.suffix == ".ipynb":
+        return notebook_page(path)
     name = path.relative_to(ROOT).as_posix()
     return f"{HIDDEN}# {path.name}\n\n`{name}`\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}````\n"
+
+
+def notebook_page(path: Path) -> str:
+    """A notebook with its text and pictures."""
+    parts = []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/jpeg" in data:
+                parts.append(f'<img alt="output" src="data:image/jpeg;base64,{"".join(data["image/jpeg"]).strip()}">')
+            elif printed := "".join(output.get("text") or data.get("text/plain", "")).rstrip():
+                parts.append(f"```text\n{printed}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 def commands_page() -> str:
