@@ -3,6 +3,7 @@ DATA ?= ../shared
 BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
 ADAPTERS := .venv/adapters
+TOOLS := .venv/tools
 
 .PHONY: help demo test lint docs boundscheck audit dist bench clean
 .DEFAULT_GOAL := help
@@ -29,15 +30,13 @@ docs: $(STAMP)   ## the site, into site/ (to search it: python -m http.server -d
 boundscheck: $(STAMP)   ## the kernels' tests with numba's bounds checks
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/boundscheck .venv/bin/python -m pytest -n 2 tests/kernels tests/test_partition.py tests/test_arrays.py tests/tokenizers tests/features
 
-audit: $(STAMP)   ## known vulnerabilities of the pinned dependencies; asks PyPI
-	$(PYTHON) -m venv .venv/audit
-	.venv/audit/bin/python -m pip install --disable-pip-version-check --quiet pip-audit
-	.venv/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+audit: $(TOOLS)   ## known vulnerabilities of the pinned dependencies; asks PyPI
+	$(TOOLS)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
-dist: $(STAMP)   ## wheel, sdist and SBOM, into dist/
+dist: $(STAMP) $(TOOLS)   ## wheel, sdist and SBOM, into dist/
 	rm -rf dist
-	.venv/bin/python -m build --outdir dist
-	.venv/bin/python tools/sbom.py > dist/sbom.cdx.json
+	$(TOOLS)/bin/python -m build --outdir dist
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-file dist/sbom.cdx.json .venv
 
 bench: $(STAMP)   ## every figure in the README, half an hour in all; data from DATA=../shared
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; .venv/bin/python benchmarks/$$name.py --shared '$(DATA)'; done
@@ -53,4 +52,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(ADAPTERS): $(STAMP) tests/adapters.txt
 	.venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $@ -r tests/adapters.txt
+	touch $@
+
+$(TOOLS): tools/requirements.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --disable-pip-version-check --quiet -r tools/requirements.txt
 	touch $@
