@@ -31,7 +31,7 @@ boundscheck: $(STAMP)   ## the kernels' tests with numba's bounds checks
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/boundscheck .venv/bin/python -m pytest -n 2 tests/kernels tests/test_partition.py tests/test_arrays.py tests/tokenizers tests/features
 
 audit: $(TOOLS)   ## known vulnerabilities of the pinned dependencies; asks PyPI
-	$(TOOLS)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+	$(TOOLS)/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 dist: $(STAMP) $(TOOLS)   ## wheel, sdist and SBOM, into dist/
 	rm -rf dist
