@@ -28,21 +28,17 @@ HIDDEN = "---\nsearch:\n  exclude: true\n---\n"
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made here."""
-    pages = {uri: ROOT / name for uri, name in TOP.items()}
-    for uri, path in pages.items():
-        files.append(File.generated(config, uri, content=path.read_text()))
+    for uri, name in TOP.items():
+        files.append(File.generated(config, uri, content=(ROOT / name).read_text()))
     files.append(File.generated(config, "reference/commands.md", content=commands_page()))
-    waiting = [(file.src_uri, repository_path(file.src_uri)) for file in files if file.is_documentation_page()]
+    waiting = [repository_path(file.src_uri) for file in files if file.is_documentation_page()]
     while waiting:
-        uri, path = waiting.pop()
-        if not path.is_file():  # the page of commands
-            continue
-        for target in outside(path):
-            added = site_uri(target)
-            if files.get_file_from_path(added) is None:
-                files.append(File.generated(config, added, content=source_page(target)))
-                if target.suffix == ".md":
-                    waiting.append((added, target))
+        path = waiting.pop()
+        for target in outside(path) if path.is_file() else ():  # the page of commands has no file
+            uri = site_uri(target)
+            if files.get_file_from_path(uri) is None:
+                files.append(File.generated(config, uri, content=source_page(target)))
+                waiting += [target] if target.suffix == ".md" else []
     return files
 
 
