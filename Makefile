@@ -28,7 +28,7 @@ docs: $(STAMP)   ## the site, into site/ (to search it: python -m http.server -d
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
 boundscheck: $(STAMP)   ## the kernels' tests with numba's bounds checks
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/boundscheck .venv/bin/python -m pytest -n 2 tests/kernels tests/test_partition.py tests/test_arrays.py tests/tokenizers tests/features
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.venv/boundscheck .venv/bin/python -m pytest -n 2 tests/kernels tests/test_partition.py tests/test_arrays.py tests/tokenizers tests/features
 
 audit: $(TOOLS)   ## known vulnerabilities of the pinned dependencies; asks PyPI
 	$(TOOLS)/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
