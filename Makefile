@@ -6,17 +6,18 @@ READERS := images shards recipes weights documents
 BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
 ADAPTERS := .venv/adapters
+TOOLS := .venv/tools
 
-.PHONY: help demo test fuzz boundscheck lint bench clean
+.PHONY: help demo test lint docs fuzz boundscheck audit dist bench clean
 .DEFAULT_GOAL := help
 
 help:   ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
-demo: $(STAMP)   ## tokenize a sample image and make a picture
+demo: $(STAMP)   ## tokens, classes, explanation and mask of a sample photo in one picture
 	.venv/bin/spit demo
 
-test: lint $(ADAPTERS)   ## ruff, mypy, then every test
+test: lint $(ADAPTERS)   ## lint, then every test
 	.venv/bin/python -m pytest -n 2
 	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py
 
@@ -27,18 +28,31 @@ fuzz: $(STAMP)   ## 140,000 hostile inputs, then a minute of atheris for each re
 		tests/fuzz/guided.py $$reader -max_total_time=$(GUIDED) || exit 1; done; fi
 
 boundscheck: $(STAMP)   ## the compiled loops with every index checked; a cache of their own
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/boundscheck .venv/bin/python -m pytest -n 2 --ignore=tests/kernels/gpu \
-		tests/kernels tests/tokenizers tests/features tests/test_partition.py tests/fuzz/test_arguments.py
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.venv/boundscheck .venv/bin/python -m pytest -n 2 --ignore=tests/kernels/gpu \
+		tests/kernels tests/tokenizers tests/features tests/test_partition.py tests/test_arrays.py tests/fuzz/test_arguments.py
 
-lint: $(STAMP)   ## ruff and mypy
+lint: $(STAMP)   ## ruff, mypy, spelling, links
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/codespell
+	.venv/bin/python tools/check_links.py
+
+docs: $(STAMP)   ## the site, into site/ (to search it: python -m http.server -d site)
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
+audit: $(TOOLS)   ## known vulnerabilities of the pinned dependencies; asks PyPI
+	$(TOOLS)/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
+
+dist: $(STAMP) $(TOOLS)   ## wheel, sdist and SBOM, into dist/
+	rm -rf dist
+	$(TOOLS)/bin/python -m build --outdir dist
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-file dist/sbom.cdx.json .venv
 
 bench: $(STAMP)   ## every figure in the README, half an hour in all; data from DATA=../shared
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; .venv/bin/python benchmarks/$$name.py --shared '$(DATA)'; done
 
 clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
-	rm -rf build dist src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist site src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt
@@ -48,4 +62,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(ADAPTERS): $(STAMP) tests/adapters.txt
 	.venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade --target $@ -r tests/adapters.txt
+	touch $@
+
+$(TOOLS): tools/requirements.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --disable-pip-version-check --quiet -r tools/requirements.txt
 	touch $@

@@ -2,7 +2,8 @@
 
     python benchmarks/figures.py [NAME…] [--model spit_tiny_16] [--output FOLDER] [--as-paper]
 
-Pictures of the docs, all three without a NAME, from photos that scikit-image ships inside its wheel:
+Pictures of the docs, all three without a NAME, each on light and on dark, from photos that scikit-image ships inside
+its wheel:
 
 - ``segmentation``: image, tokens, soft map and mask of every colour photograph of people, animals and things in the
   wheel, in alphabetical order; no telescope, microscope or chart, and of the stereo pair the left one.
@@ -18,7 +19,7 @@ Figures of the paper; docs/reproduce.md has the commands of the others:
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from provenance import ROOT, arguments, launch, print_provenance
 import spit
 from spit.attribution.drawing import panel_row
 from spit.drawing import Tile, draw_panel
+from spit.drawing.panel import THEMES
 from spit.drawing.pictures import as_picture, draw_overlay
 from spit.evaluation.counts import PAPER, Counts
 from spit.evaluation.masks import draw_errors, find_samples, read_pair
@@ -58,52 +60,67 @@ COUNTED = 100  # images of Fig. B1
 INKS = ("#1b9e77", "#d95f02", "#7570b3", "#e7298a")  # of levels 1 to 4, the paper's Dark2
 MARKS = ("s", "o", "^", "*")
 Args = argparse.Namespace
+Rows = Sequence[Sequence[Tile]]
 
 
 def main() -> None:
+    names = (*DOCS, *FIGURES)
     parser = arguments(__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FIGURES)}; default: the docs' three")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; default: the docs' three")
     parser.add_argument("--model", default="spit_tiny_16", help="a name, a folder or a hub id; default: spit_tiny_16")
     parser.add_argument("--output", type=Path, help="folder for the pictures; default: docs/ for the docs' three, "
                                                     "otherwise spit-output")
     parser.add_argument("--as-paper", action="store_true", help="masks: use the paper's cut")
     parser.add_argument("--limit", type=int, default=COUNTED, help=f"counts: images to count; default: {COUNTED}")
     args = parser.parse_args()
-    unknown = [name for name in args.names if name not in FIGURES]
+    unknown = [name for name in args.names if name not in names]
     if unknown:
-        parser.error(f"unknown picture {unknown[0]!r}; expected {', '.join(FIGURES)}")
+        parser.error(f"unknown picture {unknown[0]!r}; expected {', '.join(names)}")
     folder = args.output or (Path("spit-output") if args.names else ROOT / "docs")
     folder.mkdir(parents=True, exist_ok=True)
     print_provenance(f"photos in the wheel of scikit-image {skimage.__version__}; masks: ECSSD; counts: imagenet_val1k")
     for name in args.names or DOCS:
+        for file, picture in drawn(name, args).items():
+            picture.save(folder / file, quality=QUALITY, optimize=True)
+            size = (folder / file).stat().st_size / 1000
+            print(f"{folder / file}: {picture.width} × {picture.height}, {size:.0f} kB")
+
+
+def drawn(name: str, args: Args) -> dict[str, Image.Image]:
+    """A figure of the paper by its file, or a picture of the docs on light and on dark."""
+    if name not in DOCS:
         file, draw = FIGURES[name]
-        picture = draw(args)
-        if name in DOCS:
-            picture = picture.resize((ACROSS, round(picture.height * ACROSS / picture.width)), Image.Resampling.LANCZOS)
-        picture.save(folder / file, quality=QUALITY, optimize=True)
-        print(f"{folder / file}: {picture.width} × {picture.height}, {(folder / file).stat().st_size / 1000:.0f} kB")
+        return {file: draw(args)}
+    rows, made = DOCS[name](args), {}
+    for theme, colors in THEMES.items():
+        panel = draw_panel(rows, theme=colors)
+        made[f"{name}-{theme}.jpg"] = panel.resize((ACROSS, round(panel.height * ACROSS / panel.width)),
+                                                   Image.Resampling.LANCZOS)
+    return made
 
 
-def segmentation(args: Args) -> Image.Image:
+def segmentation(args: Args) -> Rows:
     """A column for each photo: itself, its tokens, the soft map, and the rest dimmed."""
     predictor, columns = spit.load(args.model, "cpu"), []
     for file in PHOTOS:
         image = load(file)
-        found = predictor(image).segment()
+        prediction = predictor(image)
+        [seen] = prediction.images  # smaller than a large photo
+        found = prediction.segment()
         mask = found.mask[0].numpy()
         pixels = np.asarray(as_picture(image))
         soft = Image.fromarray(np.rint(found.saliency[0].numpy() * 255).astype(np.uint8)).convert("RGB")
         dimmed = Image.fromarray(np.where(mask[:, :, None], pixels, 255 - (255 - pixels) // 6))
         columns.append([
             Tile(scaled(as_picture(image)), Path(file).stem, f"{image.shape[2]} by {image.shape[1]} pixels"),
-            Tile(scaled(draw_overlay(image, found.partition)), f"{int(found.partition.counts[0])} tokens"),
+            Tile(scaled(draw_overlay(seen, found.partition)), f"{int(found.partition.counts[0])} tokens"),
             Tile(scaled(soft), "soft map", "one value a token"),
             Tile(scaled(dimmed), "mask", f"{mask.mean():.0%} of the image")])
-    return draw_panel(list(zip(*columns, strict=True)))
+    return list(zip(*columns, strict=True))
 
 
-def correspondence(args: Args) -> Image.Image:
+def correspondence(args: Args) -> Rows:
     """A row for each image: itself, and its colours with each of them as the source."""
     images = [load(file) for file in PAIR]
     names = [Path(file).stem for file in PAIR]
@@ -114,10 +131,10 @@ def correspondence(args: Args) -> Image.Image:
         tiles += [Tile(as_picture(grid[source][target].movedim(-1, 0)), "the source's own colours" if source == target
                        else f"colours from {names[source]}") for source in range(len(images))]
         rows.append(tiles)
-    return draw_panel(rows)
+    return rows
 
 
-def attribution(args: Args) -> Image.Image:
+def attribution(args: Args) -> Rows:
     """A row for each photo: itself with its answer, its tokens, and a map for each method."""
     predictor, rows = spit.load(args.model, "cpu"), []
     for file in EXPLAINED:
@@ -125,7 +142,7 @@ def attribution(args: Args) -> Image.Image:
         [[best]] = prediction.top(1)
         rows.append(panel_row(prediction, {name: prediction.explain(name)[0] for name in METHODS}, Path(file).stem,
                               f"{best.name}, {best.probability:.1%}"))
-    return draw_panel(rows)
+    return rows
 
 
 def masks(args: Args) -> Image.Image:
@@ -276,12 +293,10 @@ def load(file: str) -> torch.Tensor:
     return spit.load_image(Path(skimage.__file__).parent / "data" / file)
 
 
-DOCS = ("segmentation", "correspondence", "attribution")
+DOCS: dict[str, Callable[[Args], Rows]] = {
+    "segmentation": segmentation, "correspondence": correspondence, "attribution": attribution}
 FIGURES: dict[str, tuple[str, Callable[[Args], Image.Image]]] = {
-    "segmentation": ("segmentation.jpg", segmentation), "correspondence": ("correspondence.jpg", correspondence),
-    "attribution": ("attribution.jpg", attribution), "graph": ("graph.jpg", graph), "counts": ("counts.png", counts),
-    "masks": ("masks.jpg", masks),
-}
+    "graph": ("graph.jpg", graph), "counts": ("counts.png", counts), "masks": ("masks.jpg", masks)}
 
 
 if __name__ == "__main__":

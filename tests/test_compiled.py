@@ -28,7 +28,7 @@ def images() -> Tensor:
 
 @pytest.mark.parametrize("fill", ["zero", "image", "mean"])
 def test_rows_in_excess_change_nothing(model: spit.SpitModel, images: Tensor, fill: str) -> None:
-    pytest.importorskip("triton", reason="no triton: pip install 'spit[gpu]'")
+    pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
     model, images = copy.deepcopy(model).to(DEVICE), images.to(DEVICE)
     model.extractor = spit.FeatureExtractor(normalization="imagenet", fill=fill)
     with torch.inference_mode():

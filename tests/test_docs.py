@@ -18,8 +18,10 @@ from spit.cli import main
 from spit.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TESTED = ("attribution", "published", "segmentation")  # your-own-tokenizer.md and the README have tests of their own
+WALKED = ("quickstart", "tutorials/superpixels", "tutorials/explain", "tutorials/masks", "tutorials/fine-tune",
+          "training")  # from top to bottom, code and commands in turn
 COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
 
 
@@ -33,8 +35,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     photo = Image.fromarray(data.chelsea()).resize((96, 64))
     Path("photos").mkdir()
-    for name in ("cat.jpg", "dog.jpg", "a.jpg", "b.jpg", "c.jpg", "photos/other.png"):
+    for name in ("cat.jpg", "dog.jpg", "a.jpg", "b.jpg", "c.jpg", "photo.jpg", "photos/other.png", "photos/cat.jpg"):
         photo.rotate(len(name)).save(name)
+    for kind in ("cat", "dog"):
+        Path("classes", kind).mkdir(parents=True)
+        for index in range(2):
+            photo.rotate(index).save(f"classes/{kind}/{index}.jpg")
     for folder in ("images", "ground_truth_mask"):
         Path("ECSSD", folder).mkdir(parents=True)
     photo.save("ECSSD/images/1.jpg")
@@ -59,6 +65,26 @@ def test_commands(page: str, files: Path) -> None:
         assert main(shlex.split(line, comments=True)[1:]) == 0, line
 
 
+@pytest.mark.parametrize("page", WALKED)
+def test_walk(page: str, files: Path) -> None:
+    """A page's code and commands as a reader runs them, one after another."""
+    names: dict[str, Any] = {}
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    found = re.findall(r"^```(python|sh)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert found
+    for language, block in found:
+        if language == "python":
+            exec(compile(block, page, "exec"), names)
+            continue
+        for line in block.splitlines():
+            assert main(shlex.split(line, comments=True)[1:]) == 0, line
+
+
+def test_every_tutorial_is_walked() -> None:
+    tutorials = {f"tutorials/{path.stem}" for path in (ROOT / "docs/tutorials").glob("*.md")}
+    assert tutorials - {"tutorials/your-own-tokenizer"} <= set(WALKED)
+
+
 def known_flags(words: list[str]) -> set[str] | None:
     """The flags of the verb that a command line names; None if it names none."""
     command: Any = get_command(app)
@@ -72,7 +98,7 @@ def known_flags(words: list[str]) -> set[str] | None:
     return {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_have_their_flags(page: Path) -> None:
     for line in COMMAND.findall(page.read_text()):
         words = re.sub(r"\s#.*", "", line).split()[1:]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageColor
 
 from spit.drawing import (
     Tile,
@@ -20,8 +20,9 @@ from spit.drawing import (
     encode_png,
     read_labels,
 )
+from spit.drawing.bars import draw_bars
 from spit.drawing.heat import ANCHORS
-from spit.drawing.panel import BAR, GAP, LARGEST, MARGIN, SMALLEST, fit, level
+from spit.drawing.panel import BAR, GAP, LARGEST, MARGIN, SMALLEST, THEMES, Theme, fit, level
 from spit.drawing.pictures import DARK, LIGHT, grow
 from spit.errors import ImageError
 from spit.tokenizers import PatchTokenizer
@@ -206,3 +207,14 @@ def test_a_scale_stands_beside_its_heat_map() -> None:
     assert bar[0].tolist() == list(ANCHORS[-1])
     assert bar[-1].tolist() == list(ANCHORS[0])
     assert (np.diff(bar.astype(int).sum(1)) <= 1).all(), "darker downwards, but for rounding"
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_bars_are_as_long_as_probabilities(theme: Theme) -> None:
+    guesses = [("cat", 0.5), ("a name that is far too long for a picture of this width", 0.0)]
+    picture = np.asarray(draw_bars(guesses, 200, 100, theme))
+    orange = (picture == (245, 125, 21)).all(2).any(0)
+    assert orange[:99].all()
+    assert not orange[101:].any()
+    assert (picture[0, 0] == ImageColor.getrgb(theme.paper)).all()
+    assert draw_bars([], 30, 20, theme).size == (30, 20)

@@ -6,26 +6,25 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import safetensors.torch
 import torch
 from PIL import Image
 from skimage import data
 
-from interop.test_timm import vit
 from spit.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-SECTIONS = ["Tokens", "Superpixels", "Models", "Classification", "Explanations and masks", "Training"]
+SECTIONS = ["Superpixels", "Tokens", "Classify", "Explain", "Segment", "Fine-tune"]
+MOST_LINES = 150
 SNIPPETS = dict(re.findall(rf"\n## ({'|'.join(SECTIONS)})\n.*?```python\n(.*?)```", README, re.DOTALL))
-TRIED = ("demo", "tokenize", "classify", "explain", "segment", "correspond", "train", "retrofit", "evaluate")
-BLOCKS = [[line for line in block.splitlines() if line.startswith("spit ") and line.split()[1] in TRIED]
+BLOCKS = [[line for line in block.splitlines() if line.startswith("spit ")]
           for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)]
+INLINE = re.findall(r"^`(spit [a-z][^`]*)`, or in Python", README, re.MULTILINE)
 
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A photo, a folder of photos, and a small ViT under the name of DeiT-Tiny's file."""
+    """A photo, a folder of photos, and photos of two classes."""
     monkeypatch.chdir(tmp_path)
     photo = Image.fromarray(data.chelsea()).resize((113, 75))
     photo.save("photo.jpg")
@@ -35,8 +34,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path("classes", name).mkdir(parents=True)
         for i in range(8):
             photo.crop(box).rotate(10 * i).save(f"classes/{name}/{i}.jpg")
-    Path("recipes").symlink_to(ROOT / "recipes")
-    safetensors.torch.save_file(vit(patch=16, grid=14, classes=9), "deit_tiny_patch16_224.safetensors")
     return tmp_path
 
 
@@ -44,26 +41,32 @@ def test_all_are_found() -> None:
     assert list(SNIPPETS) == SECTIONS
     assert README.count("```python") == len(SNIPPETS)
     assert [[command.split()[1] for command in block] for block in BLOCKS if block] == [
-        ["explain", "segment", "correspond"], ["train", "retrofit", "evaluate"], ["demo", "tokenize", "classify"]]
+        ["train", "classify", "evaluate"]]
+    assert [command.split()[1] for command in INLINE] == ["classify", "explain", "segment"]
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= MOST_LINES
 
 
 @pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.usefixtures("restored_parts")
 def test_snippet(name: str, files: Path) -> None:
     torch.manual_seed(0)
     names: dict[str, object] = {}
     exec(compile(SNIPPETS[name], f"README.md, {name}", "exec"), names)
-    if name == "Training":
+    if name == "Fine-tune":
         assert torch.isfinite(names["loss"])  # type: ignore[arg-type]
 
 
 def test_classification_in_python_is_the_commands(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(SNIPPETS["Classification"], "README.md, Classification", "exec"), {})
+    exec(compile(SNIPPETS["Classify"], "README.md, Classify", "exec"), {})
     printed = capsys.readouterr().out.split()
     assert main(["classify", "photo.jpg"]) == 0
     assert capsys.readouterr().out.split()[3:] == printed  # beyond "photo.jpg (N tokens)"
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block], ids=lambda block: block[0].split()[1])
+@pytest.mark.parametrize("block", [INLINE, *filter(None, BLOCKS)], ids=lambda block: block[0].split()[1])
 def test_commands_one_after_another(block: list[str], files: Path) -> None:
     for command in block:
         assert main(shlex.split(command, comments=True)[1:]) == 0, command

@@ -1,4 +1,4 @@
-"""docs/your-own-tokenizer.md: its code runs as it is written, in a folder that holds the files it names."""
+"""docs/tutorials/your-own-tokenizer.md: its code runs as it is written, in a folder that holds the files it names."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ from PIL import Image
 from skimage import data
 
 ROOT = Path(__file__).parents[1]
-GUIDE = (ROOT / "docs" / "your-own-tokenizer.md").read_text()
+GUIDE = (ROOT / "docs" / "tutorials" / "your-own-tokenizer.md").read_text()
 MODULE, *BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 COMMANDS = re.findall(r"^spit .*", "\n".join(re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)), re.MULTILINE)
 
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored_parts: None
 def test_it_runs(folder: Path) -> None:
     names: dict[str, object] = {}
     for index, block in enumerate(BLOCKS):
-        exec(compile(block, f"docs/your-own-tokenizer.md, block {index + 2}", "exec"), names)
+        exec(compile(block, f"docs/tutorials/your-own-tokenizer.md, block {index + 2}", "exec"), names)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for command in COMMANDS:
         done = subprocess.run([sys.executable, "-m", "spit.cli", *shlex.split(command)[1:]], env=environment,

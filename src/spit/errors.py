@@ -45,12 +45,11 @@ class MissingExtra(SpitError, ImportError):
     Example:
         >>> import spit
         >>> print(spit.MissingExtra("captum", "explain", "LIME"))
-        LIME needs captum; install the extra: pip install -e '.[explain]' in the project's folder
+        LIME needs captum; install the extra: pip install 'spit-vit[explain]'
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}; install the extra: pip install -e '.[{extra}]' "
-                         "in the project's folder")
+        super().__init__(f"{purpose} needs {package}; install the extra: pip install 'spit-vit[{extra}]'")
 
 
 class Stopped(SpitError):

@@ -38,7 +38,7 @@ class Output:
 
     Shape:
         logits ``(B, num_classes)``, class_token ``(B, D)``, tokens ``(ΣN, D)``, kept ``(ΣN,)`` bool,
-        attention[l][b] ``(heads, N + 1, N + 1)``, features[l] ``(Σ(N + 1), D)``.
+        ``attention[l][b]`` ``(heads, N + 1, N + 1)``, ``features[l]`` ``(Σ(N + 1), D)``.
 
     Example:
         >>> import spit, torch

@@ -2,7 +2,7 @@
 
 spit registers its own parts here. Yours join them with :func:`spit.register_tokenizer`,
 :func:`spit.register_features` and :func:`spit.register_backbone`; then ``create_model``, ``with_tokenizer``, recipes,
-saved models and the commands know them by name. docs/your-own-tokenizer.md is the guide.
+saved models and the commands know them by name. docs/tutorials/your-own-tokenizer.md is the guide.
 """
 
 import inspect

@@ -1,6 +1,6 @@
 """The adapters with the real packages.
 
-captum comes with spit[explain]. pytorch-grad-cam and Quantus ask for another build of OpenCV than ours, and for
+captum comes with spit-vit[explain]. pytorch-grad-cam and Quantus ask for another build of OpenCV than ours, and for
 torchvision, which other packages then fail to load, so they are in no extra: ``make test`` installs tests/adapters.txt
 in a folder of its own and runs this file with it. The tests of packages that are missing are skipped.
 """

@@ -39,7 +39,7 @@ class OnDevice:
 @pytest.fixture(scope="session")
 def gpu() -> OnDevice:
     """``kernels.gpu``, for tensors on the CPU."""
-    pytest.importorskip("triton", reason="no triton: pip install 'spit[gpu]'")
+    pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
     return OnDevice(import_module("spit.kernels.gpu"))
 
 

@@ -1,5 +1,6 @@
 """docs/reproduce.md has a row for every table and figure of the paper; links, there and in paper-to-code.md, exist."""
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -41,11 +42,23 @@ def test_tables_are_whole_and_links_lead_somewhere(page: str) -> None:
             assert {line.count("|") for line in lines} == {lines[0].count("|")}, block[:80]
 
 
-def test_every_file_of_the_map_exists() -> None:
-    """Paths in the tables of paper-to-code.md, below src/spit, kernels/reference or the project."""
+def named(tree: ast.Module) -> set[str]:
+    """The functions and classes of a file, and the methods as Class.method."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    found = {node.name for node in tree.body if isinstance(node, kinds)}
+    return found | {f"{node.name}.{below.name}" for node in tree.body if isinstance(node, ast.ClassDef)
+                    for below in node.body if isinstance(below, kinds)}
+
+
+def test_every_file_and_function_of_the_map_exists() -> None:
+    """`path.py`, `path.py`: `name`, `name` in the tables of paper-to-code.md, below src/spit or the project."""
     text = (DOCS / "paper-to-code.md").read_text().partition("## Where we deviate")[0]
-    source = DOCS.parent / "src" / "spit"
-    for name in re.findall(r"`((?:[a-z_0-9]+/)+(?:[a-z_0-9]+\.py)?|[a-z_0-9]+\.py)", text):
-        below = name.removeprefix("reference/")
-        places = (source / name, source / "kernels/reference" / below, source / "tokenizers" / name, DOCS.parent / name)
-        assert any(place.exists() for place in places), name
+    maps = re.findall(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.py)`((?:[:,] `[A-Za-z_.]+`)*)", text)
+    functions = 0
+    for path, names in maps:
+        places = [place for place in (DOCS.parent / "src/spit" / path, DOCS.parent / path) if place.is_file()]
+        assert places, path
+        for name in re.findall(r"`([A-Za-z_.]+)`", names):
+            assert name in named(ast.parse(places[0].read_text())), f"{path} has no {name}"
+            functions += 1
+    assert functions > 40

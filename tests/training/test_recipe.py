@@ -1,3 +1,4 @@
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from spit.errors import WeightsError
 from spit.registry import create_model, load_model, model_config
 from spit.training import TrainingError
 from spit.training.build import build_model
-from spit.training.recipe import FREE, ModelRecipe, Optimization, Recipe, _flat, differences, recipes
+from spit.training.recipe import FREE, DataRecipe, ModelRecipe, Optimization, Recipe, _flat, differences, recipes
 from spit.training.retrofit import RetrofitRecipe
 from spit.weights import save
 
@@ -252,3 +253,8 @@ def test_no_warmup_and_nothing_but_warmup() -> None:
     asked = Optimization(warmup_lr=0.0, lr=1.0, min_lr=0.0)
     assert asked.rate(0, warmup=0, total=4) == 1
     assert asked.rate(2, warmup=4, total=4) == pytest.approx(0.5)
+
+
+def test_no_more_decoding_processes_than_cores() -> None:
+    cores = len(os.sched_getaffinity(0))
+    assert [DataRecipe(workers=workers).processes for workers in (0, 1, 1000)] == [0, 1, cores]

@@ -17,8 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import rich  # noqa: F401
         import typer  # noqa: F401
     except ImportError:
-        print("spit: the command line needs typer and rich; install the extra: pip install -e '.[cli]' in the "
-              "project's folder", file=sys.stderr)
+        print("spit: the command line needs typer and rich; install the extra: pip install 'spit-vit[cli]'",
+              file=sys.stderr)
         return 2
     try:
         try:

@@ -3,25 +3,31 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+import numpy as np
+from PIL import Image
 from torch import Tensor
 
+from spit.attribution.drawing import draw_map
 from spit.bench import median_ms
 from spit.bench.photos import sample_photos
 from spit.cli.classify import show_top, top_json
-from spit.cli.console import print_json, show, show_table, shown, waiting
+from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.options import Models, Output, Reading, Running
 from spit.cli.outputs import write_files
 from spit.drawing import Tile, draw_mean_colors, draw_overlay, draw_panel, encode_png
-from spit.drawing.panel import LARGEST
+from spit.drawing.bars import draw_bars
+from spit.drawing.panel import LARGEST, THEMES, Theme, fit
 from spit.drawing.pictures import as_picture
 from spit.options import Options, option
-from spit.partition import Hierarchy
-from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, VoronoiTokenizer
+from spit.predictor import Prediction
+from spit.segmentation import Segmentation
 
-SAMPLE = "chelsea.png"  # a cat, as scikit-image ships it
+SAMPLE = "coffee.png"  # a cup of espresso, as scikit-image ships it
 REPEATS = 5
+CLASSES = 5  # bars of the picture
+NEXT = ("spit segment YOUR_PHOTOS/ -o masks", "spit explain YOUR_PHOTO.jpg -o explained", "spit --help")
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,11 @@ class Sample(Options):
     """What is shown."""
 
     image: Path | None = option(None, "Your image (default: a sample of scikit-image)", metavar="IMG")
+    theme: Literal["light", "dark"] = option("light", "Background of the picture: light or dark")
 
 
 def demo(sample: Sample, models: Models, reading: Reading, output: Output, running: Running) -> int:
-    """Tokenize and classify a sample image, and make a picture, demo.png.
+    """Show tokens, classes, an explanation and a mask of one photo in one picture, demo.png.
 
     The first run compiles the kernels, 15 to 30 seconds; later runs load them from the cache.
     """
@@ -40,40 +47,51 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
         [SAMPLE], "demo", "the sample image of spit demo (--image takes your own)")
     pixels = reading.load(path)
     predictor = models.load_one(running.device)
-    tokenizer = SuperpixelTokenizer()
-    with waiting("Classifying; the first run compiles the kernels, 15-30 s") as say:
-        classes = top_json(predictor(pixels, crop=True), 3)
-        say("Tokenizing; the first run compiles the kernels, 15-30 s")
-        pixels = pixels.to(predictor.device)
-        hierarchy = tokenizer.hierarchy(pixels)
-        milliseconds = median_ms(partial(tokenizer, pixels), pixels.device, REPEATS)
+    predictor.expect_classes()
+    with waiting("Looking; the first run compiles the kernels, 15-30 s") as say:
+        prediction = predictor(pixels, crop=False)
+        tokens = int(prediction.partition.counts[0])
+        classes = top_json(prediction, 3)
+        milliseconds = median_ms(partial(predictor.model.tokenizer, prediction.images[0]), predictor.device, REPEATS)
+        say("Explaining")
+        heat = prediction.explain()[0]
+        say("Segmenting")
+        found = prediction.segment()
+        foreground = float(found.mask[0].float().mean())
         say("Drawing")
         target = output.output / "demo.png"
-        write_files({target: _draw(pixels, hierarchy, classes[0])}, [path])
-    counts = hierarchy.counts[1:, 0].tolist()
+        write_files({target: _draw(pixels, prediction, heat, found, THEMES[sample.theme])}, [path])
     if running.as_json:
-        print_json({"image": str(path), "width": pixels.shape[2], "height": pixels.shape[1],
-                    "levels": [{"level": level, "regions": count} for level, count in enumerate(counts, start=1)],
-                    "milliseconds": round(milliseconds, 2), "classes": classes, "picture": str(target)})
+        print_json({"image": str(path), "width": pixels.shape[2], "height": pixels.shape[1], "tokens": tokens,
+                    "milliseconds": round(milliseconds, 2), "classes": classes, "foreground": round(foreground, 6),
+                    "picture": str(target)})
         return 0
-    show(f"{shown(path.name)}, {pixels.shape[2]} × {pixels.shape[1]} pixels")
-    show_table(["level", "regions"], [[str(level), f"{count:,}"] for level, count in enumerate(counts, start=1)])
-    show(f"{milliseconds:.1f} ms to the last level, the median of {REPEATS} runs")
+    show(f"{shown(path.name)}, {pixels.shape[2]} × {pixels.shape[1]} pixels: {tokens:,} tokens in {milliseconds:.1f} ms"
+         f" (median of {REPEATS}), {foreground:.0%} foreground")
     show_top(classes)
     show(f"The picture is {shown(target)}", "bold green")
+    show("Next: " + "; ".join(NEXT))
     return 0
 
 
-def _draw(pixels: Tensor, hierarchy: Hierarchy, best: dict[str, Any]) -> bytes:
-    """Top: one image under three tokenizers. Bottom: the hierarchy from fine to coarse."""
-    counts = hierarchy.counts[:, 0].tolist()
-    thickness = -(-max(pixels.shape[1:]) // LARGEST)  # a line that is still one pixel once the picture is shrunk
-    partitions = {"Square patches": PatchTokenizer(16)(pixels), "Voronoi cells": VoronoiTokenizer(counts[-1])(pixels),
-                  "Superpixels": hierarchy[-1]}
-    above = [Tile(as_picture(pixels), "Image", f"{best['name']}, {best['probability']:.0%}")]
-    above += [Tile(draw_overlay(pixels, partition, thickness), name, f"{int(partition.counts[0]):,} tokens")
-              for name, partition in partitions.items()]
-    below = [Tile(draw_mean_colors(pixels, hierarchy[level]), f"Level {level}", f"{count:,} regions, mean colours")
-             for level, count in enumerate(counts) if level > 0]
-    note = "Tokens that follow the image: three ways to cut it, and the hierarchy of superpixels"
-    return encode_png(draw_panel([above, below], "Superpixel tokens", note))
+def _draw(pixels: Tensor, prediction: Prediction, heat: Tensor, found: Segmentation, theme: Theme) -> bytes:
+    """Top: the photo and its tokens. Bottom: which classes, why, and where."""
+    [seen], partition = prediction.images, prediction.partition
+    photo = fit(as_picture(pixels))
+    thickness = max(1, round(max(seen.shape[1:]) / LARGEST))  # about a pixel once the picture is shrunk
+    guesses, name = prediction.top(CLASSES)[0], prediction.top(1)[0][0].name
+    above = [Tile(photo, "Photo", f"{pixels[0].numel():,} pixels"),
+             Tile(draw_overlay(seen, partition, thickness), "Tokens", f"{int(partition.counts[0]):,} superpixels"),
+             Tile(draw_mean_colors(seen, partition), "Their mean colours", "tokens follow what is in the picture")]
+    below = [Tile(draw_bars(guesses, *photo.size, theme), "What is it?", "the likeliest classes"),
+             Tile(draw_map(seen, heat), "Why?", f"what speaks for “{name}”"),
+             Tile(_cut_out(pixels, found, theme), "Where is it?", "the classifier never saw a mask")]
+    return encode_png(draw_panel([above, below], theme=theme))
+
+
+def _cut_out(pixels: Tensor, found: Segmentation, theme: Theme) -> Image.Image:
+    """The object alone, in front of what the panel is drawn on, a shade darker or brighter."""
+    picture = as_picture(pixels)
+    paper = Image.new("RGB", picture.size, theme.track)
+    paper.paste(picture, mask=Image.fromarray(found.mask[0].cpu().numpy().astype(np.uint8) * 255))
+    return paper

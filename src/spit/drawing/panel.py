@@ -1,4 +1,4 @@
-"""A grid of captioned pictures on white."""
+"""A grid of captioned pictures, on white or dark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +12,21 @@ from spit.drawing.heat import draw_scale
 SMALLEST, LARGEST = 360, 560  # the longer side of a tile in pixels
 MARGIN = 36
 BAR, GAP = 16, 8  # width of a heat map's scale, and the space around it
-INK, GREY = "#16181d", "#6a7079"
 TITLE, NOTE, CAPTION, DETAIL = 40, 22, 24, 19  # sizes of type
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of a panel: its paper, ink, details, and the track of a bar."""
+
+    paper: str
+    ink: str
+    detail: str
+    track: str
+
+
+THEMES = {"light": Theme("#ffffff", "#16181d", "#6a7079", "#eceef1"),
+          "dark": Theme("#16181d", "#f2f4f7", "#9aa1ac", "#2c3038")}
 
 
 @dataclass(frozen=True)
@@ -29,7 +42,8 @@ class Tile:
     scale: tuple[str, str] | None = None
 
 
-def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") -> Image.Image:
+def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "",
+               theme: Theme = THEMES["light"]) -> Image.Image:
     """Draw tiles in a grid with even margins.
 
     A column is as wide as its widest tile or caption, a row as high as its highest tile. Lower tiles are aligned at the
@@ -40,26 +54,27 @@ def draw_panel(rows: Sequence[Sequence[Tile]], title: str = "", note: str = "") 
     grid = [[replace(tile, picture=fit(tile.picture)) for tile in row] for row in rows]
     widths = [max(_tile_width(tile) for tile in column if tile is not None) for column in zip_longest(*grid)]
     heights = [max(tile.picture.height for tile in row) for row in grid]
-    head = [line for line in ((title, TITLE, INK), (note, NOTE, GREY)) if line[0]]
+    head = [line for line in ((title, TITLE, theme.ink), (note, NOTE, theme.detail)) if line[0]]
     foot = CAPTION + DETAIL + 26  # below each tile
     gap = MARGIN // 2  # between the head and the rows, and below each row's captions
-    width = MARGIN + max([sum(widths) + MARGIN * len(widths)] + [_text_width(*line[:2]) + MARGIN for line in head])
+    width = MARGIN + max([sum(widths) + MARGIN * len(widths)] + [text_width(*line[:2]) + MARGIN for line in head])
     height = MARGIN + sum(size + 14 for _, size, _ in head) + gap * bool(head) + sum(heights) + (foot + gap) * len(grid)
-    canvas = Image.new("RGB", (width, height), "white")
+    canvas = Image.new("RGB", (width, height), theme.paper)
     draw = ImageDraw.Draw(canvas)
     top = MARGIN
     for text, size, ink in head:
-        draw.text((MARGIN, top), text, ink, _font(size))
+        draw.text((MARGIN, top), text, ink, font(size))
         top += size + 14
     top += gap * bool(head)
     for row, row_height in zip(grid, heights, strict=True):
         left = MARGIN
         for tile, column in zip(row, widths, strict=False):
-            canvas.paste(tile.picture, (left, top + row_height - tile.picture.height))
+            upper = top + row_height - tile.picture.height
+            canvas.paste(tile.picture, (left, upper))
             if tile.scale is not None:
-                _draw_scale(canvas, tile, left + tile.picture.width + GAP, top + row_height - tile.picture.height)
-            draw.text((left, top + row_height + 8), tile.caption, INK, _font(CAPTION))
-            draw.text((left, top + row_height + CAPTION + 16), tile.detail, GREY, _font(DETAIL))
+                _draw_scale(canvas, tile, left + tile.picture.width + GAP, upper, theme)
+            draw.text((left, top + row_height + 8), tile.caption, theme.ink, font(CAPTION))
+            draw.text((left, top + row_height + CAPTION + 16), tile.detail, theme.detail, font(DETAIL))
             left += column + MARGIN
         top += row_height + foot + gap
     return canvas
@@ -84,27 +99,27 @@ def _scaled(picture: Image.Image, scale: float, method: Image.Resampling = Image
     return picture.resize((width, height), method)
 
 
-def _draw_scale(canvas: Image.Image, tile: Tile, left: int, top: int) -> None:
+def _draw_scale(canvas: Image.Image, tile: Tile, left: int, top: int, theme: Theme) -> None:
     """The bar of a heat map's colours, with the numbers at its ends."""
     height = tile.picture.height
     canvas.paste(draw_scale(BAR, height), (left, top))
     draw = ImageDraw.Draw(canvas)
     for text, place, anchor in zip(tile.scale or (), (height, 0), ("ls", "lt"), strict=True):
-        draw.text((left + BAR + GAP, top + place), text, GREY, _font(DETAIL), anchor=anchor)
+        draw.text((left + BAR + GAP, top + place), text, theme.detail, font(DETAIL), anchor=anchor)
 
 
 def _scale_width(tile: Tile) -> int:
-    return 0 if tile.scale is None else BAR + 2 * GAP + max(_text_width(text, DETAIL) for text in tile.scale)
+    return 0 if tile.scale is None else BAR + 2 * GAP + max(text_width(text, DETAIL) for text in tile.scale)
 
 
 def _tile_width(tile: Tile) -> int:
-    return max(tile.picture.width + _scale_width(tile), _text_width(tile.caption, CAPTION),
-               _text_width(tile.detail, DETAIL))
+    return max(tile.picture.width + _scale_width(tile), text_width(tile.caption, CAPTION),
+               text_width(tile.detail, DETAIL))
 
 
-def _text_width(text: str, size: int) -> int:
-    return ceil(_font(size).getlength(text))
+def text_width(text: str, size: int) -> int:
+    return ceil(font(size).getlength(text))
 
 
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size=size)

@@ -45,9 +45,10 @@ def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
         source: a state dict, a timm module, or the path of a ``.safetensors`` or ``.pth`` file. The latter is read
             with ``weights_only=True``, so nothing is unpickled.
         heads: attention heads (default: the module's, or one for each 64 columns).
-        mean, std: of the colours that the checkpoint was trained with (default: the module's ``pretrained_cfg``, or
+        mean: of the colours that the checkpoint was trained with (default: the module's ``pretrained_cfg``, or
             ImageNet's). Other values than ImageNet's are folded into γ, which is exact for patches that lie whole
             inside the image.
+        std: their standard deviation, as ``mean``.
         num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
 
     Raises:

@@ -64,4 +64,4 @@ def validation_of(recipe: Recipe, team: Team, classes: Sequence[str] | None = No
     if not data.validation:
         return None
     photos = Photos(data.validation, data.size, labelled=True, classes=classes)
-    return Validation(photos, team, min(recipe.optimization.batch, 256), data.workers, data.resident, crop)
+    return Validation(photos, team, min(recipe.optimization.batch, 256), data.processes, data.resident, crop)

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +45,17 @@ class DataRecipe(Options):
     validation: tuple[str, ...] = option((), "Likewise, to measure accuracy on")
     side: int = option(288, "Side of the squares that photos are decoded to; crops are taken from them", least=1)
     size: int = option(256, "Side of the squares that the model sees", least=1)
-    workers: int = option(2, "Decoding processes", least=0)
+    workers: int = option(2, "Decoding processes; no more than there are cores", least=0)
     resident: bool = option(False, "Decode all photos once, into the memory of the device")
     kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
     whole: bool = option(False, "Rescale whole photos to squares of data.size, for training and evaluation; data.side, "
                                 "augment.scale and augment.ratio are not used")
+
+    @property
+    def processes(self) -> int:
+        """``workers``, but no more than this process has cores, where torch would warn."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(self.workers, cores)
 
     def apply_to(self, config: ModelConfig) -> ModelConfig:
         """A config that remembers the size of the squares, and whether they are whole photos."""

@@ -54,7 +54,7 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     listener.say(f"{summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
     if team.first and photos.classes:
         write_whole(folder / CLASSES, "".join(f"{name}\n" for name in photos.classes).encode())
-    batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.workers, data.resident,
+    batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.processes, data.resident,
                       Path(data.kept) if data.kept else None, data.whole)
     outcome = fit(task, batches, folder, team, recipe, listener)
     if not team.first:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kernels.conftest import DEVICE
 
-triton = pytest.importorskip("triton", reason="no triton: pip install 'spit[gpu]'")
+triton = pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
 tl = pytest.importorskip("triton.language")
 
 from spit.kernels.gpu.strips import LANES, cut, east, west  # noqa: E402
