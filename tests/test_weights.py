@@ -351,7 +351,7 @@ def test_a_resolution_that_the_weights_cannot_have(tmp_path, restored_parts, own
 
 def test_missing_extra_names_itself(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtra, match=r"needs huggingface_hub; install the extra: pip install -e '\.\[hub\]' in"):
+    with pytest.raises(MissingExtra, match=r"needs huggingface_hub; install the extra: pip install 'spit-vit\[hub\]'"):
         load("owner/name")
 
 
