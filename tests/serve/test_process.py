@@ -124,6 +124,18 @@ def test_clients(start: Start, png: Callable[..., bytes], tmp_path: Path) -> Non
     assert all(one == said[0] for one in said)
 
 
+def test_the_address_as_json() -> None:
+    process = subprocess.Popen([sys.executable, "-m", "spit.cli", "serve", "--port", "0", "--device", "cpu", "--json"],
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    document = "".join(process.stdout.readline() for _ in range(3))
+    try:
+        assert httpx.get(json.loads(document)["address"] + "health", timeout=60).status_code == 200
+    finally:
+        process.terminate()
+        process.communicate(timeout=120)
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--host", "0.0.0.0"], "--token"), (["--token", "short"], "8 printable"), (["--model", "nowhere"], "nowhere"),
     (["--host", "192.0.2.1", "--token", "correct-horse"], "address of this machine")])
