@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from PIL import Image
+
+from spit import kernels
 from spit.batch.attempts import Attempts
 from spit.batch.blocks import Folder
 from spit.batch.operations import Decoded, Operation, Rejected, Row
 from spit.batch.options import Columns, Work
 from spit.batch.sources import Item, Reader
+from spit.drawing import encode_png
 from spit.errors import ImageError, SpitError
 from spit.predictor import Predictor, load
 from spit.tokenizers import Tokenizer
@@ -65,6 +69,8 @@ class Worker:
         self.job, self.folder = job, Folder(job.output)
         self.operation = Operation(predictor or job.predictor(), job.work, job.size)
         self.reader = Reader(job.inputs, job.columns, job.work.max_bytes)
+        kernels.compile_at_once()
+        self.operation({"key": ["first"], "bytes": [encode_png(Image.new("RGB", (64, 64)))]})  # so that no row waits
         expected, got = self.folder.manifest()["model"], self.operation.predictor.digest
         if got != expected:
             raise SpitError(f"{job.model}: expected weights {expected}, as the run began with, got {got}")
