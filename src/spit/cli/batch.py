@@ -16,7 +16,8 @@ from spit.options import Options, option
 from spit.tokens import plural
 
 if TYPE_CHECKING:
-    from spit.batch.run import Plan, Progress
+    from spit.batch.plan import Plan
+    from spit.batch.run import Progress
 
 Inputs = Annotated[list[str], typer.Option(
     "--input", metavar="FOLDER|FILE|PATTERN|URI", show_default=False,
@@ -43,7 +44,8 @@ def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, model
     in each is a block of work. A block is written whole or not at all. After any kill the same command continues; a
     changed input, option or model is refused. Images that fail never stop a run, and the exit code stays 0.
     """
-    from spit.batch.run import Corpus, plan_batch, run_batch  # needs pyarrow
+    from spit.batch.plan import plan_batch  # these need pyarrow
+    from spit.batch.run import Corpus, run_batch
 
     check_folder(output)
     corpus = Corpus(tuple(inputs), work, models.expect_one(), models.size, lambda predictor: (
