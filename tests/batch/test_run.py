@@ -63,7 +63,7 @@ def test_every_image_is_a_row_or_a_reject(work: Corpus, tmp_path: Path) -> None:
 def test_batches_blocks_and_threads_change_no_row(work: Corpus, tmp_path: Path) -> None:
     tables = []
     for number, cluster in enumerate([HERE, Cluster(workers=0, batch=1, block_size=30),
-                                      Cluster(workers=0, batch=7, threads=3)]):
+                                      Cluster(workers=0, batch=7, decoders=3)]):
         run_batch(work, tmp_path / str(number), cluster, "cpu")
         tables.append(read_rows(tmp_path / str(number)).drop(TIMES))
     assert tables[0].equals(tables[1])

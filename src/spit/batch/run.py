@@ -22,6 +22,7 @@ from spit.tokenizers import Tokenizer
 
 Progress = Callable[[str, int, int], None]  # what is being done, images so far, images in all
 LOCK = ".spit-batch-lock"
+BATCH = 16  # images in a pass at most
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def run_prepared(corpus: Corpus, listing: Listing, place: Place, cluster: Cluste
     """Do the blocks of a listing that ``output`` does not have."""
     here = place.device if place.workers == 0 else "cpu"
     job = Job(tuple(corpus.inputs), corpus.columns, output, corpus.work, corpus.model, corpus.size, None, place.device,
-              cluster.batch, place.threads)
+              cluster.batch or BATCH, place.decoders)
     predictor = job.predictor(here)
     tokenizer = corpus.tokenizer(predictor)
     if tokenizer is not None:

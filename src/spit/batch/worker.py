@@ -37,7 +37,7 @@ class Job:
     tokenizer: Tokenizer | None  # in place of the model's
     device: str
     batch: int
-    threads: int
+    decoders: int
 
     def predictor(self, device: str | None = None) -> Predictor:
         """The model, on its device or another one."""
@@ -95,7 +95,7 @@ class Worker:
 
     def _answers(self, items: Sequence[Item]) -> Iterator[Row | Rejected]:
         images: list[Decoded] = []
-        with ThreadPoolExecutor(self.job.threads) as pool:
+        with ThreadPoolExecutor(self.job.decoders) as pool:
             for one in self._loaded(pool, items):
                 if isinstance(one, Rejected):
                     yield one
@@ -112,7 +112,7 @@ class Worker:
         waiting: deque[Future[Decoded | Rejected]] = deque()
         for item in items:
             waiting.append(pool.submit(self._load, item))
-            if len(waiting) > self.job.batch + self.job.threads:
+            if len(waiting) > self.job.batch + self.job.decoders:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
