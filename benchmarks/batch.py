@@ -11,7 +11,8 @@ The images are made by this script, small ones, every tenth of them broken in ``
   command continues; its rows are compared with those of one process.
 - ``memory``: private memory of the driver and of each worker as blocks are finished.
 - ``throughput``: images per second between the first block and the last, with workers on one thread each and in one
-  process on one thread; and the share of the time that decoding takes.
+  process on one thread; the share of the time that decoding takes; and processor seconds an image of all processes,
+  Ray's own among them, which a busy machine changes little.
 """
 
 import json
@@ -139,10 +140,24 @@ def memory(folder: Path, args: Namespace) -> None:
     print(f"{found['rows']:,.0f} rows in {found['seconds']:.0f} s")
 
 
+def processor_seconds(run: subprocess.Popen[str]) -> float:
+    """What a run and all processes that it started have used; it is awaited."""
+    used: dict[int, float] = {}
+    while run.poll() is None:
+        with suppress(psutil.Error):
+            for process in (psutil.Process(run.pid), *psutil.Process(run.pid).children(recursive=True)):
+                with suppress(psutil.Error):
+                    used[process.pid] = sum(process.cpu_times()[:2])
+        time.sleep(0.2)
+    return sum(used.values())
+
+
 def throughput(folder: Path, args: Namespace) -> None:
     speeds = {}
     for workers in (0, args.workers):
-        found = finish(start(folder, args, f"out{workers}", workers))
+        run = start(folder, args, f"out{workers}", workers)
+        processor = processor_seconds(run)
+        found = finish(run)
         made = blocks(folder, f"out{workers}")
         first, last = (path.stat().st_mtime for path in (made[0], made[-1]))
         images = sum(pq.read_metadata(path).num_rows for path in made[1:])
@@ -150,7 +165,9 @@ def throughput(folder: Path, args: Namespace) -> None:
         times = read_rows(folder / f"out{workers}").select(TIMES).to_pydict()
         decoding = sum(times["decode_seconds"]) / (sum(times["decode_seconds"]) + sum(times["seconds"]))
         print(f"{workers or 'no':>3} workers: {speeds[workers]:8.1f} images/s between the first block and the last, "
-              f"{found['images'] / found['seconds']:.1f} with start; decoding takes {decoding:.0%}", flush=True)
+              f"{found['images'] / found['seconds']:.1f} with start; decoding takes {decoding:.0%}; "
+              f"{processor / args.images:.3f} processor seconds an image, start included", flush=True)
+    print(f"load     {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"ratio    {speeds[args.workers] / speeds[0]:.2f} (bar: 1.7 on 2 cores)")
 
 

@@ -6,6 +6,7 @@
 every batch that it gets.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ def classify(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python is this one
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 64)  # images in a call
     files = spark.read.format("binaryFile").load(sys.argv[1]).select("path", "content")

@@ -85,6 +85,15 @@ def test_every_tutorial_is_walked() -> None:
     assert tutorials - {"tutorials/your-own-tokenizer"} <= set(WALKED)
 
 
+def test_the_page_of_corpora(files: Path) -> None:
+    pytest.importorskip("pyarrow")
+    [commands] = blocks("batch", "sh")
+    for line in commands.splitlines():
+        assert main(shlex.split(line)[1:]) == 0, line
+    for snippet in blocks("batch", "python"):
+        exec(compile(snippet, "batch", "exec"), {})
+
+
 def known_flags(words: list[str]) -> set[str] | None:
     """The flags of the verb that a command line names; None if it names none."""
     command: Any = get_command(app)

@@ -97,7 +97,7 @@ def test_an_address_where_nobody_answers(corpus: Make, tmp_path: Path, address: 
 
 @pytest.mark.parametrize(("cluster", "device", "expected"), [
     (Cluster(), "auto", Place(16, "cpu", 1, 1, 0.0)),
-    (Cluster(workers=2, threads=3), "cpu", Place(2, "cpu", 3, 1, 0.0))])
+    (Cluster(workers=2, decoders=3), "cpu", Place(2, "cpu", 3, 1, 0.0))])
 def test_places_without_a_gpu(cluster: Cluster, device: str, expected: Place) -> None:
     assert _place(cluster, device, {"CPU": 16.0}) == expected
 

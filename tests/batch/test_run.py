@@ -10,8 +10,8 @@ import pytest
 
 from batch.conftest import Corpus as Make
 from spit.batch.options import Cluster, Work
-from spit.batch.run import LOCK, Corpus, plan_batch, read_rows, run_batch
-from spit.errors import ImageError, SpitError
+from spit.batch.run import LOCK, Corpus, read_rows, run_batch
+from spit.errors import SpitError
 from spit.locks import locked
 
 HERE = Cluster(workers=0, block_size=4)
@@ -63,7 +63,7 @@ def test_every_image_is_a_row_or_a_reject(work: Corpus, tmp_path: Path) -> None:
 def test_batches_blocks_and_threads_change_no_row(work: Corpus, tmp_path: Path) -> None:
     tables = []
     for number, cluster in enumerate([HERE, Cluster(workers=0, batch=1, block_size=30),
-                                      Cluster(workers=0, batch=7, threads=3)]):
+                                      Cluster(workers=0, batch=7, decoders=3)]):
         run_batch(work, tmp_path / str(number), cluster, "cpu")
         tables.append(read_rows(tmp_path / str(number)).drop(TIMES))
     assert tables[0].equals(tables[1])
@@ -129,24 +129,6 @@ def test_other_weights_are_another_run(work: Corpus, tmp_path: Path) -> None:
     other = Corpus(work.inputs, work.work, "spit_tiny_16", 32)
     with pytest.raises(SpitError, match=r"holds another run: model was \"[0-9a-f]+\", is \"[0-9a-f]+\""):
         run_batch(other, tmp_path / "out", HERE, "cpu")
-
-
-def test_a_plan(work: Corpus, tmp_path: Path) -> None:
-    found = plan_batch(work, tmp_path / "out", HERE, "cpu", sample=20)
-    assert (found.images, found.sample, found.rejected, found.workers) == (30, 20, 2, 0)
-    assert found.seconds > 0
-    assert found.bytes > 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-    done = run_batch(work, tmp_path / "out", HERE, "cpu")
-    size = sum(path.stat().st_size for path in (tmp_path / "out").rglob("0*.parquet"))
-    assert done.rows == 27
-    assert 0.3 < found.bytes / size < 3
-
-
-def test_a_plan_of_broken_images(tmp_path: Path, tiny: Path) -> None:
-    (tmp_path / "a.png").write_bytes(b"?")
-    with pytest.raises(ImageError, match="expected images that can be read in a sample of 1, got none"):
-        plan_batch(Corpus((str(tmp_path),), Work("embed"), str(tiny), 32), tmp_path / "out", HERE, "cpu")
 
 
 def test_workers_need_ray(work: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,8 @@ def test_tables_without_images(tmp_path: Path) -> None:
         read(table(tmp_path / "b.parquet", image=[b"x"]), columns=Columns(None, "id"))
     with pytest.raises(ImageError, match="expected the bytes of an image, got null"):
         read(table(tmp_path / "c.parquet", image=pa.array([None], pa.binary())))
+    with pytest.raises(ImageError, match="got tables without a row"):
+        read(table(tmp_path / "f.parquet", image=pa.array([], pa.binary())))
     with pytest.raises(ImageError, match="expected each image under a key of its own, got 'x' twice"):
         read(table(tmp_path / "d.parquet", id=["x", "x"], image=[b"a", b"b"]), columns=Columns(None, "id"))
     (tmp_path / "e.parquet").write_bytes(b"PAR1 no")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fuzz.cases import cases
 from fuzz.test_files import DAMAGE, damaged, one_line, sound
-from spit.batch.attempts import Attempts
 from spit.batch.rle import decode_mask
 from spit.data.shards import index_shard, read_member
 from spit.errors import ImageError
@@ -90,6 +89,9 @@ def test_masks(counts: str, height: int, width: int) -> None:
 @cases(100)
 @given(st.binary(max_size=20) | DAMAGE.map(lambda changes: damaged(b'{"image": "a", "deaths": {"a": 1}}', changes)))
 def test_notes_of_attempts(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
+    pytest.importorskip("pyarrow")
+    from spit.batch.attempts import Attempts
+
     folder: Path = tmp_path_factory.getbasetemp()
     (folder / ".spit-attempt-00000.json").write_bytes(text)
     with Attempts(folder, 0) as attempts:

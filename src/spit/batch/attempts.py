@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from spit.batch.blocks import TEMPORARY
 from spit.documents import read_json
 
 DEATHS = 2  # of workers with one image in hand, after which it is rejected
@@ -40,7 +41,7 @@ class Attempts:
 
     def note(self, key: str | None) -> None:
         """Write down which image is in hand."""
-        temporary = self._path.with_suffix(f".{os.getpid()}")
+        temporary = self._path.with_name(f"{TEMPORARY}{os.getpid()}")
         temporary.write_text(json.dumps({"image": key, "deaths": self._deaths}))
         os.replace(temporary, self._path)
 

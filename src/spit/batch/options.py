@@ -31,8 +31,8 @@ class Work(Options):
         None, f"Of explain: {', '.join(METHODS)} (default: relevance). Of segment: head, cut or both (default: both, "
               "or cut if the model has no head)", metavar="NAME")
     top: int = option(5, "Number of classes to name", least=1)
-    max_pixels: int = option(MAX_PIXELS, "Reject images of more pixels", least=1)
-    max_bytes: int = option(MAX_BYTES, "Reject files of more bytes", least=1)
+    max_pixels: int = option(MAX_PIXELS, "Refuse images of more pixels", least=1)
+    max_bytes: int = option(MAX_BYTES, "Refuse files of more bytes", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,13 +58,12 @@ class Columns(Options):
 class Cluster(Options):
     """Which processes do the work; rows do not depend on them, but for the last bits of a GPU's floats."""
 
-    workers: int | None = option(
-        None, "Ray actors with a model each; 0 works in this process without Ray (default: one for each GPU, or for "
-              "each CPU if there is no GPU)", least=0)
+    # By default a Ray actor for each GPU, or for each CPU if there is no GPU.
+    workers: int | None = option(None, "Processes that share the work; 0 works in this one", least=0)
     address: str | None = option(
         None, "Ray cluster to connect to, such as ray://head:10001 or auto (default: this machine)", metavar="ADDRESS")
-    batch: int = option(16, "Images in a pass at most", least=1)
-    threads: int | None = option(
+    batch: int | None = option(None, "Images in a batch (default: 16)", least=1)
+    decoders: int | None = option(
         None, "Threads of a worker that read and decode (default: 1, or a GPU's share of the CPUs)", least=1)
     block_size: int | None = option(
         None, "Images in a block of work, which is one Parquet file (default: 1,000; fewer if there are fewer than "

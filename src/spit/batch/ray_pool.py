@@ -28,7 +28,7 @@ class Place:
 
     workers: int
     device: str
-    threads: int
+    decoders: int
     cpus: float  # of each worker
     gpus: float
 
@@ -44,7 +44,7 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
     if cluster.workers == 0:
         if cluster.address is not None:
             raise ValueError("expected workers for --address, got 0; leave --workers out")
-        yield Place(0, choose_device(device), cluster.threads or 1, 0, 0)
+        yield Place(0, choose_device(device), cluster.decoders or 1, 0, 0)
         return
     local = cluster.address is None
     ray = _ray(quiet=local)
@@ -120,8 +120,8 @@ def _place(cluster: Cluster, device: str, resources: dict[str, float]) -> Place:
     workers = cluster.workers or most
     if not 1 <= workers <= most:
         raise ValueError(f"expected 1 to {most} workers on {kind}, as this cluster has, got {workers}")
-    threads = cluster.threads or (max(1, cpus // gpus) if kind == "cuda" else 1)
-    return Place(workers, kind, threads, min(threads, cpus / workers) if kind == "cuda" else 1, float(kind == "cuda"))
+    decoders = cluster.decoders or (max(1, cpus // gpus) if kind == "cuda" else 1)
+    return Place(workers, kind, decoders, min(decoders, cpus / workers) if kind == "cuda" else 1, float(kind == "cuda"))
 
 
 def _knock(address: str) -> None:

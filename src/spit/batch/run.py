@@ -1,11 +1,9 @@
 """A whole run: list, compare with what is there, do the blocks that are left."""
 
-import shutil
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,14 @@ from spit.batch.options import Cluster, Columns, Work
 from spit.batch.ray_pool import Place, open_place, run_on_ray
 from spit.batch.sources import Listing, list_images
 from spit.batch.worker import Done, Job, Worker
-from spit.errors import ImageError, SpitError
+from spit.errors import SpitError
 from spit.locks import locked
 from spit.predictor import Predictor
 from spit.tokenizers import Tokenizer
 
 Progress = Callable[[str, int, int], None]  # what is being done, images so far, images in all
 LOCK = ".spit-batch-lock"
+BATCH = 16  # images in a pass at most
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Corpus:
     """A corpus and what to do with it.
 
     Attributes:
-        inputs: see :func:`~spit.batch.list_images`.
+        inputs: see :func:`~spit.batch.sources.list_images`.
         work: what to do with each image.
         model: a name, a folder or a file; workers on other machines load it by the same name.
         size: side of the square, or shorter side of whole images (default: the model's own; whole images keep theirs).
@@ -54,7 +53,8 @@ class Summary:
     Attributes:
         images: of the corpus; each is a row or a reject.
         earlier: images that earlier runs of the same command had done.
-        seconds: of this run's work.
+        seconds: that this run took, with the loading of models.
+        busy: seconds that workers spent on blocks, all of them together.
         workers: processes that did it; 0 is this one.
     """
 
@@ -63,29 +63,7 @@ class Summary:
     rejects: int
     earlier: int
     seconds: float
-    workers: int
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a corpus will take.
-
-    Attributes:
-        images: of the corpus.
-        sample: images that were tried, evenly spread.
-        rejected: images of the sample that failed.
-        seconds: that all workers together will need.
-        spread: half the width of the 95 % interval of ``seconds``, from the images of the sample.
-        bytes: of the output.
-        workers: processes that were tried and that the seconds hold for.
-    """
-
-    images: int
-    sample: int
-    rejected: int
-    seconds: float
-    spread: float
-    bytes: int
+    busy: float
     workers: int
 
 
@@ -101,43 +79,15 @@ def run_batch(corpus: Corpus, output: Path, cluster: Cluster = Cluster(), device
         SpitError: the folder holds another run or is in use, or blocks failed; the same call continues.
     """
     output = output.absolute()
-    with locked(output / LOCK, wait=False) as mine, _prepared(corpus, cluster, device, progress) as (place, listing):
+    with locked(output / LOCK, wait=False) as mine, prepared(corpus, cluster, device, progress) as (place, listing):
         if not mine:
             raise SpitError(f"{output}: another spit batch is writing there; wait for it, or choose another --output")
-        return _run(corpus, listing, place, cluster, output, progress)
-
-
-def plan_batch(corpus: Corpus, output: Path, cluster: Cluster = Cluster(), device: str = "auto",  # noqa: B008
-               sample: int = 64, progress: Progress = lambda *_: None) -> Plan:
-    """Try a sample of a corpus with the workers of the whole run, and tell what all of it will take.
-
-    The time is the mean of the sample's images, each as long as it took while all workers were busy. Starting Ray and
-    loading models are not counted. Nothing is left in ``output``.
-    """
-    output = output.absolute()
-    folder = next(path for path in (output, *output.parents) if path.is_dir()) / f".spit-plan-{uuid.uuid4().hex}"
-    with _prepared(corpus, cluster, device, progress) as (place, listing):
-        some = listing.spread(sample)
-        each = -(-len(some) // max(place.workers, 1))
-        try:
-            found = _run(corpus, some, place, cluster.replace(block_size=each), folder, progress)
-            rows = pads.dataset(folder / ROWS, format="parquet").to_table(
-                columns=["decode_seconds", "seconds"]).to_pydict()
-            size = sum(file.stat().st_size for name in (ROWS, REJECTED) for file in (folder / name).iterdir())
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    if not found.rows:
-        raise ImageError(f"expected images that can be read in a sample of {found.images}, got none; check --input")
-    times = [sum(one) for one in zip(*rows.values(), strict=True)]
-    mean = sum(times) / len(times)
-    deviation = (sum((one - mean) ** 2 for one in times) / max(len(times) - 1, 1)) ** 0.5
-    total = len(listing) * found.rows / found.images / max(place.workers, 1)
-    return Plan(len(listing), found.images, found.rejects, total * mean, total * 1.96 * deviation / len(times) ** 0.5,
-                len(listing) * size // found.images, place.workers)
+        return run_prepared(corpus, listing, place, cluster, output, progress)
 
 
 @contextmanager
-def _prepared(corpus: Corpus, cluster: Cluster, device: str, progress: Progress) -> Iterator[tuple[Place, Listing]]:
+def prepared(corpus: Corpus, cluster: Cluster, device: str, progress: Progress) -> Iterator[tuple[Place, Listing]]:
+    """The images of a corpus, and where the work is done."""
     progress("Listing", 0, 0)
     listing = list_images(corpus.inputs, corpus.columns)
     progress("Starting", 0, len(listing))
@@ -145,30 +95,32 @@ def _prepared(corpus: Corpus, cluster: Cluster, device: str, progress: Progress)
         yield place, listing
 
 
-def _run(corpus: Corpus, listing: Listing, place: Place, cluster: Cluster, output: Path,
-         progress: Progress) -> Summary:
+def run_prepared(corpus: Corpus, listing: Listing, place: Place, cluster: Cluster, output: Path,
+                 progress: Progress) -> Summary:
+    """Do the blocks of a listing that ``output`` does not have."""
     here = place.device if place.workers == 0 else "cpu"
     job = Job(tuple(corpus.inputs), corpus.columns, output, corpus.work, corpus.model, corpus.size, None, place.device,
-              cluster.batch, place.threads)
+              cluster.batch or BATCH, place.decoders)
     predictor = job.predictor(here)
     tokenizer = corpus.tokenizer(predictor)
     if tokenizer is not None:
-        job = Job(**{**vars(job), "tokenizer": tokenizer})
+        job = replace(job, tokenizer=tokenizer)
         predictor = predictor.with_tokenizer(tokenizer)
     about = {**Operation(predictor, corpus.work, corpus.size).settings(), "device": place.device.partition(":")[0],
              "columns": corpus.columns.to_dict(), "spit": __version__}
     folder, size = Folder(output), cluster.block_size or block_size(len(listing))
     blocks = folder.begin(listing, about, size)
-    left = [block for block in range(blocks) if block not in folder.finished()]
+    left = sorted(set(range(blocks)) - folder.finished())
     earlier = len(listing) - sum(min(size, len(listing) - block * size) for block in left)
-    start, done = time.perf_counter(), 0
+    start, done, busy = time.perf_counter(), 0, 0.0
     progress("Loading models", earlier, len(listing))
     for one in _blocks(job, place, left, predictor):
         done += one.rows + one.rejects
+        busy += one.seconds
         speed = done / (time.perf_counter() - start)
         progress(f"{speed:,.1f} images/s", earlier + done, len(listing))
     rows, rejects = folder.counts()
-    return Summary(len(listing), rows, rejects, earlier, time.perf_counter() - start, place.workers)
+    return Summary(len(listing), rows, rejects, earlier, time.perf_counter() - start, busy, place.workers)
 
 
 def _blocks(job: Job, place: Place, left: Sequence[int], predictor: Predictor) -> Iterator[Done]:
@@ -182,7 +134,7 @@ def _blocks(job: Job, place: Place, left: Sequence[int], predictor: Predictor) -
 
 
 def read_rows(output: Path, rejects: bool = False) -> Any:
-    """The rows of a run, or its rejects, as a pyarrow table in the order of the input."""
+    """The rows of a run, or its rejects, as a pyarrow table, in the order of the input."""
     folder = Path(output) / (REJECTED if rejects else ROWS)
-    files = sorted(str(file) for file in folder.glob("*.parquet"))
+    files = [str(file) for file in sorted(folder.glob("*.parquet"), key=lambda file: int(file.stem))]
     return pads.dataset(files, format="parquet").to_table()

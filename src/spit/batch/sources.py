@@ -87,6 +87,8 @@ def list_images(inputs: Sequence[str], columns: Columns = Columns()) -> Listing:
         for file in _files(given, alone=len(inputs) == 1):
             total.update(repr((number, file.key, file.size, file.changed)).encode())
             listing.items += _expand(file, number, columns)
+    if not listing.items:
+        raise ImageError("expected images in --input, got tables without a row")
     twice = _repeated(listing.items)
     if twice is not None:
         raise ImageError(f"expected each image under a key of its own, got {twice!r} twice; give each input once, or "

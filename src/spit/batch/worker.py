@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from PIL import Image
+
+from spit import kernels
 from spit.batch.attempts import Attempts
 from spit.batch.blocks import Folder
 from spit.batch.operations import Decoded, Operation, Rejected, Row
 from spit.batch.options import Columns, Work
 from spit.batch.sources import Item, Reader
+from spit.drawing import encode_png
 from spit.errors import ImageError, SpitError
 from spit.predictor import Predictor, load
 from spit.tokenizers import Tokenizer
@@ -33,7 +37,7 @@ class Job:
     tokenizer: Tokenizer | None  # in place of the model's
     device: str
     batch: int
-    threads: int
+    decoders: int
 
     def predictor(self, device: str | None = None) -> Predictor:
         """The model, on its device or another one."""
@@ -65,6 +69,8 @@ class Worker:
         self.job, self.folder = job, Folder(job.output)
         self.operation = Operation(predictor or job.predictor(), job.work, job.size)
         self.reader = Reader(job.inputs, job.columns, job.work.max_bytes)
+        kernels.compile_at_once()
+        self.operation({"key": ["first"], "bytes": [encode_png(Image.new("RGB", (64, 64)))]})  # so that no row waits
         expected, got = self.folder.manifest()["model"], self.operation.predictor.digest
         if got != expected:
             raise SpitError(f"{job.model}: expected weights {expected}, as the run began with, got {got}")
@@ -89,7 +95,7 @@ class Worker:
 
     def _answers(self, items: Sequence[Item]) -> Iterator[Row | Rejected]:
         images: list[Decoded] = []
-        with ThreadPoolExecutor(self.job.threads) as pool:
+        with ThreadPoolExecutor(self.job.decoders) as pool:
             for one in self._loaded(pool, items):
                 if isinstance(one, Rejected):
                     yield one
@@ -106,7 +112,7 @@ class Worker:
         waiting: deque[Future[Decoded | Rejected]] = deque()
         for item in items:
             waiting.append(pool.submit(self._load, item))
-            if len(waiting) > self.job.batch + self.job.threads:
+            if len(waiting) > self.job.batch + self.job.decoders:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

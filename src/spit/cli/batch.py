@@ -16,7 +16,8 @@ from spit.options import Options, option
 from spit.tokens import plural
 
 if TYPE_CHECKING:
-    from spit.batch.run import Plan, Progress
+    from spit.batch.plan import Plan
+    from spit.batch.run import Progress
 
 Inputs = Annotated[list[str], typer.Option(
     "--input", metavar="FOLDER|FILE|PATTERN|URI", show_default=False,
@@ -24,7 +25,7 @@ Inputs = Annotated[list[str], typer.Option(
          "a URI such as s3://bucket/photos. Repeat the option for several.")]
 Results = Annotated[Path, typer.Option(
     "--output", "-o", metavar="FOLDER", show_default=False,
-    help="Folder for the run; every machine of a cluster must see it. Resumes the run it holds.")]
+    help="Folder for the files; made if it does not exist. Files of the same names are replaced.")]
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,13 @@ def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, model
     """Tokenize, classify, embed, explain or segment a corpus, on this machine or a Ray cluster.
 
     Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file
-    in each is a block of work. A block is written whole or not at all. After any kill the same command continues; a
-    changed input, option or model is refused. Images that fail never stop a run, and the exit code stays 0.
+    in each is a block of work. A block is written whole or not at all. After any kill the same command continues with
+    the blocks that are not there; a changed input, option or model is refused. Images that fail never stop a run, and
+    the exit code stays 0. Without --workers there is a Ray actor for each GPU, or for each CPU if there is no
+    GPU. Every machine of a cluster must see --input and --output.
     """
-    from spit.batch.run import Corpus, plan_batch, run_batch  # needs pyarrow
+    from spit.batch.plan import plan_batch  # these need pyarrow
+    from spit.batch.run import Corpus, run_batch
 
     check_folder(output)
     corpus = Corpus(tuple(inputs), work, models.expect_one(), models.size, lambda predictor: (

@@ -29,7 +29,7 @@ PATIENCE = 10  # seconds for a companion to end
 class Sharing(Options):
     """How many processes do the work."""
 
-    workers: int = option(1, "Processes that share the images", least=1)
+    workers: int = option(0, "Processes that share the work; 0 works in this one", least=0)
 
 
 def is_companion() -> bool:

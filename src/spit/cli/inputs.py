@@ -81,7 +81,7 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
 def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Document],
                 show_all: Callable[[list[Document]], None], as_json: bool, shared: "Shared | None" = None,
-                workers: int = 1, **about: Any) -> int:
+                workers: int = 0, **about: Any) -> int:
     """Work on every image behind a progress bar, print the answers, and return the exit code.
 
     An image that fails is reported, and the others go on. A single image raises its error. A full disk and the like
@@ -91,7 +91,7 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
         work: takes an image, and a function that shows what is being done.
         show_all: prints the answers if there are any.
         shared: takes answers of other processes on the same images; an image that one is working on comes last.
-        workers: processes on the images of ``shared``, this one among them.
+        workers: processes on the images of ``shared``, this one among them; 0 is this one alone.
         about: what JSON has beside images and failures.
     """
     found: dict[Path, Document] = {}

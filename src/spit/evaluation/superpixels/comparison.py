@@ -39,7 +39,7 @@ class Comparing(Options):
         (), f"{', '.join(METHODS)}; repeat the option or separate names with commas (default: all)", metavar="NAME")
     count: tuple[int, ...] = option((600,), "Mean number of regions that each algorithm is set to; repeat the option "
                                             "for curves", least=1, metavar="N")
-    workers: int = option(2, "Processes, one thread each; 0 works in this one", least=0)
+    workers: int = option(2, "Processes that share the work; 0 works in this one", least=0)
 
     def methods(self) -> list[Method]:
         """The methods that were asked for; see :func:`choose_methods`."""
