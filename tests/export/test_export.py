@@ -83,7 +83,7 @@ def test_onnx_of_a_vit_from_pixels(tmp_path: Path) -> None:
         pytest.importorskip(package)
     model = small("vit_tiny_16")
     written = export(model, tmp_path / "vit.onnx")
-    assert written.input == "images"
+    assert written.input == "pixels"
     assert len(written.differences) == 10
     assert written.difference < 1e-5
     images = torch.rand(3, 3, 64, 32, generator=torch.Generator().manual_seed(3))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from spit.loops.options import SelfLoop
 from spit.tokenizers import SuperpixelTokenizer
-from spit.tokenizers.superpixel import SelfLoop
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
 

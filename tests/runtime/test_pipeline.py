@@ -13,8 +13,10 @@ from skimage.data import astronaut, chelsea, coffee
 import spit
 import spit.runtime
 from spit.errors import WeightsError
-from spit.runtime.pipeline import FORMAT, KEY, Runtime, read_description
+from spit.runtime.pipeline import FORMAT, KEY, Answer, Runtime, read_description
 
+DESCRIPTION = {"input": "tokens", "size": 224, "crop": None, "tokenizer": "patch", "tokenizer_options": {},
+               "features": {}, "class_names": [], "num_classes": 2, "precision": "float32", "digest": ""}
 BARRED = """
 import sys
 for name in ("torch", "safetensors", "onnx", "onnxscript", "typer", "rich", "skimage", "scipy", "huggingface_hub"):
@@ -86,6 +88,15 @@ def test_arrays_that_are_no_images_are_refused(exported: Path) -> None:
         runtime(np.zeros((600, 600, 3), np.uint8), crop=False)
 
 
+def test_what_an_answer_cannot_say() -> None:
+    headless = Answer(np.zeros((2, 2), np.int32), np.zeros(4), np.zeros(4), np.zeros((1, 4)), ())
+    with pytest.raises(ValueError, match="without a head"):
+        headless.top()
+    pixels = Runtime(None, {**DESCRIPTION, "input": "pixels", "tokenizer_options": {"size": 16}})
+    with pytest.raises(ValueError, match="multiples of 16, the patch, got 30 × 32"):
+        pixels.tokenize(np.zeros((3, 30, 32), np.uint8))
+
+
 def test_files_that_are_no_exports_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     with pytest.raises(WeightsError, match=r"no file .*spit export"):
@@ -111,8 +122,6 @@ def test_metadata_that_cannot_be_read(text: str | None, reason: str) -> None:
     {"features": {"resolution": 0}}, {"class_names": None, "num_classes": "many"},
 ])
 def test_metadata_out_of_range(change: dict[str, object]) -> None:
-    good = {"input": "tokens", "size": 224, "crop": None, "tokenizer": "patch", "tokenizer_options": {}, "features": {},
-            "class_names": [], "num_classes": 2, "precision": "float32", "digest": ""}
-    Runtime(None, good)
+    Runtime(None, DESCRIPTION)
     with pytest.raises(WeightsError):
-        Runtime(None, {**good, **change})
+        Runtime(None, {**DESCRIPTION, **change})

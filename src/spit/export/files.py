@@ -64,6 +64,8 @@ class Exported:
     """What was written, and how far its logits are from torch's.
 
     Attributes:
+        input: what the graph takes, tokens or pixels.
+        size: of the file, in bytes.
         differences: the largest absolute difference of logits, by the number of tokens.
     """
 
@@ -124,7 +126,7 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
         raise SpitError(f"expected logits within {bound:g} of torch's, got a difference of {max(found.values()):g}; "
                         "nothing was written")
     write_whole(path, data)
-    return Exported(path, graph.inputs[0], len(data), found)
+    return Exported(path, graph.kind, len(data), found)
 
 
 def describe(model: SpitModel, graph: TokenGraph, exporting: Exporting) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def describe(model: SpitModel, graph: TokenGraph, exporting: Exporting) -> dict[
     return {
         "format": FORMAT,
         "version": __version__,
-        "input": "pixels" if isinstance(graph, PixelGraph) else "tokens",
+        "input": graph.kind,
         "precision": exporting.precision,
         "digest": digest(model),
         "size": config.eval_size or SIZE,
@@ -180,7 +182,7 @@ def _onnx_file(program: ExportedProgram, graph: TokenGraph, description: str, pr
     import onnxruntime
 
     with _quiet():
-        made = torch.onnx.export(program, (), input_names=list(graph.inputs), output_names=list(OUTPUTS),
+        made = torch.onnx.export(program, (), input_names=[graph.name], output_names=list(OUTPUTS),
                                  opset_version=OPSET, dynamo=True)
     if made is None:
         raise RuntimeError("torch.onnx.export returned no program")
@@ -193,7 +195,7 @@ def _onnx_file(program: ExportedProgram, graph: TokenGraph, description: str, pr
     onnx.helper.set_model_props(proto, {KEY: description})
     data = proto.SerializeToString()
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    return data, lambda given: torch.from_numpy(session.run(["logits"], {graph.inputs[0]: given.numpy()})[0])
+    return data, lambda given: torch.from_numpy(session.run(["logits"], {graph.name: given.numpy()})[0])
 
 
 def _quantize(proto: Any) -> Any:

@@ -29,7 +29,8 @@ class TokenGraph(nn.Module):
         ``(N, D)`` after the final norm, float32 whatever the parameters are.
     """
 
-    inputs = ("features",)
+    kind = "tokens"  # what it takes, and its name in the file
+    name = "features"
 
     def __init__(self, model: SpitModel) -> None:
         super().__init__()
@@ -65,7 +66,8 @@ class PixelGraph(TokenGraph):
         tokens ``(B, N, D)``.
     """
 
-    inputs = ("images",)
+    kind = "pixels"
+    name = "images"
 
     def __init__(self, model: SpitModel) -> None:
         super().__init__(model)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from math import inf
 from typing import Literal
 
 from spit.loops.rules import Preset, Rules, Similarity
@@ -14,7 +13,7 @@ SelfLoop = Literal["clipped", "paper", "published", "none"]
 
 _LOOPS: dict[SelfLoop, tuple[float, float | None]] = {  # loop_mean and loop_clip of Rules
     "clipped": (1.0, 0.75),
-    "paper": (1.0, inf),
+    "paper": (1.0, math.inf),
     "published": (2.0, 0.75),
     "none": (1.0, None),
 }

@@ -37,7 +37,7 @@ class Answer:
 
     Attributes:
         labels: the region of each pixel as the model saw the image.
-        logits: of the classes; empty if the model has no head.
+        logits: of the classes; the class token if the model has no head.
         class_token: after the final norm.
         tokens: the others after the final norm, row v of region v: ``tokens[labels]`` is a dense feature map.
         names: of the classes.
@@ -61,6 +61,8 @@ class Answer:
 
     def top(self, count: int = 5) -> list[Guess]:
         """The likeliest classes."""
+        if not self.names:
+            raise ValueError("expected a model that knows classes, got one without a head; export one that has it")
         shares = self.probabilities
         order = np.argsort(-shares, kind="stable")[:count]
         return [Guess(self.names[index], float(shares[index])) for index in order]
@@ -162,6 +164,10 @@ class Runtime:
         found = self.tokenizer(image)
         if self.extractor is not None:
             return found, self.extractor(image, found)
+        side = self.description["tokenizer_options"]["size"]
+        if any(length % side for length in image.shape[1:]):
+            raise ValueError(f"expected sides that are multiples of {side}, the patch, got {image.shape[1]} × "
+                             f"{image.shape[2]}; spit export --input tokens takes any")
         return found, image[None].astype(np.float32) / np.float32(255)
 
     def classify(self, found: Regions, given: Array) -> Answer:
