@@ -19,6 +19,7 @@ MOST_LINES = 150
 SNIPPETS = dict(re.findall(rf"\n## ({'|'.join(SECTIONS)})\n.*?```python\n(.*?)```", README, re.DOTALL))
 BLOCKS = [[line for line in block.splitlines() if line.startswith("spit ")]
           for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)]
+QUICK = ["--set", "data.size=64", "--set", "optimization.epochs=1", "--device", "cpu"]  # beside what is written
 INLINE = re.findall(r"^`(spit [a-z][^`]*)`, or in Python", README, re.MULTILINE)
 
 
@@ -69,7 +70,8 @@ def test_classification_in_python_is_the_commands(files: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("block", [INLINE, *filter(None, BLOCKS)], ids=lambda block: block[0].split()[1])
 def test_commands_one_after_another(block: list[str], files: Path) -> None:
     for command in block:
-        assert main(shlex.split(command, comments=True)[1:]) == 0, command
+        quick = QUICK if command.startswith("spit train") else []
+        assert main([*shlex.split(command, comments=True)[1:], *quick]) == 0, command
 
 
 def test_make_clean_works_in_a_plain_clone(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,8 +19,8 @@ FETCHED = re.compile(r"<(?:script|img|iframe|source|video|embed)\b[^>]*?\s(?:src
 STYLE = re.compile(r"(?:url\(|@import )['\"]?(?:https?:)?//[^)'\"\s]+")
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False,
+def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False,
                           env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})  # its note on the successor of mkdocs
 
 
@@ -101,6 +102,18 @@ def test_spelling() -> None:
     pytest.importorskip("codespell_lib", reason="no codespell: pip install 'spit-vit[dev]'")
     checked = run("-m", "codespell_lib")
     assert checked.returncode == 0, checked.stdout
+
+
+def test_a_misspelling_is_found(tmp_path: Path) -> None:
+    """With the project's own settings, which leave some files out."""
+    pytest.importorskip("codespell_lib", reason="no codespell: pip install 'spit-vit[dev]'")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for folder in ("docs", "src"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "page.md").write_text("rec" + "ieve\n")
+    checked = run("-m", "codespell_lib", cwd=tmp_path)
+    assert checked.returncode != 0
+    assert checked.stdout.count("page.md") == 2
 
 
 def test_plain_english() -> None:
