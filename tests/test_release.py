@@ -32,8 +32,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("setuptools", minversion="77")
     folder = tmp_path_factory.mktemp("sdist")
     source = folder / "source"
-    for name in ("src", "recipes"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     return folder / run(sys.executable, "-c", BUILD.format("sdist"), folder, cwd=source).splitlines()[-1]
@@ -88,6 +87,7 @@ def test_the_wheel_alone_makes_the_demo_offline(wheel: Path, tmp_path: Path) -> 
     out = run(*offline, home / "bin" / "spit", "demo", "-o", "out", cwd=tmp_path, PYTHONPATH="", HF_HUB_OFFLINE="1")
     assert "espresso" in out
     assert (tmp_path / "out/demo.png").is_file()
+    run(*offline, home / "bin" / "spit", "doctor", cwd=tmp_path, PYTHONPATH="", HF_HUB_OFFLINE="1")
     assert "smoke" in run(python, "-c", "from spit.training.recipe import recipes; print(*recipes())", cwd=tmp_path,
                           PYTHONPATH="")
 

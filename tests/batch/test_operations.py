@@ -11,9 +11,9 @@ from PIL import Image
 from batch.conftest import picture
 from spit.batch.operations import Decoded, Operation, Rejected
 from spit.batch.options import OPERATIONS, Work
-from spit.batch.rle import decode_mask
 from spit.data.images import load_image
 from spit.predictor import Predictor
+from spit.segmentation.rle import decode_mask
 
 FILES = [picture(0), picture(1, 90, 50), picture(2, 20, 70)]
 BATCH = {"key": ["a", "b", "c", "bad"], "bytes": [*FILES, b"no image"]}
@@ -53,7 +53,7 @@ def test_answers_are_the_predictors(predictor: Predictor) -> None:
     found = Operation(predictor, Work("segment"))(BATCH)
     whole = predictor(image, crop=False).segment()
     assert found["mask"][1]["size"] == [50, 90]
-    assert np.array_equal(decode_mask(found["mask"][1]["counts"], 50, 90), whole.mask[0].numpy())
+    assert np.array_equal(decode_mask(**found["mask"][1]), whole.mask[0].numpy())
     explained = Operation(predictor, Work("explain", method="flow"))(BATCH)
     values = seen.explain("flow")[0]
     grey = np.asarray(Image.open(io.BytesIO(explained["map"][1]))) / 255

@@ -21,7 +21,7 @@ def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> No
     assert "tokens in" in lines
     assert lines.count("%") == 4  # three classes, and the foreground
     assert str(tmp_path / "out/demo.png") in result.out
-    assert lines.split("Next: ")[1].startswith("spit segment")
+    assert lines.split("Next: ")[1].startswith("spit serve")
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["demo.png"]
     with Image.open(tmp_path / "out/demo.png") as picture:
         assert picture.mode == "RGB"

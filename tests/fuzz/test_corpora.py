@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fuzz.cases import cases
 from fuzz.test_files import DAMAGE, damaged, one_line, sound
-from spit.batch.rle import decode_mask
 from spit.data.shards import index_shard, read_member
 from spit.errors import ImageError
+from spit.segmentation.rle import decode_mask
 
 Changes = list[tuple[str, int, bytes]]
 
@@ -81,7 +81,7 @@ def test_tables(tmp_path_factory: pytest.TempPathFactory, changes: Changes) -> N
        st.integers(0, 9), st.integers(0, 9))
 def test_masks(counts: str, height: int, width: int) -> None:
     try:
-        assert decode_mask(counts, height, width).shape == (height, width)
+        assert decode_mask((height, width), counts).shape == (height, width)
     except ValueError as error:
         one_line(error)
 

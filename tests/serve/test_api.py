@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 import spit
 from spit.predictor import Predictor
+from spit.segmentation.rle import decode_mask
 from spit.serve.models import Models
-from spit.serve.rle import decode_mask
 
 ROUTES = ["tokenize", "classify", "explain", "segment", "embed"]
 
@@ -81,7 +81,7 @@ def test_explain(client: TestClient, predictor: Predictor, png, method: str) -> 
 def test_segment(client: TestClient, predictor: Predictor, png, clean: bool) -> None:
     answer = client.post("/v1/segment", files={"image": png()}, data={"clean": str(clean)}).json()
     expected = predictor(spit.load_image(png()), crop=False).segment(clean=clean).mask[0].numpy()
-    mask = decode_mask(tuple(answer["mask"]["size"]), answer["mask"]["counts"])
+    mask = decode_mask(**answer["mask"])
     np.testing.assert_array_equal(mask, expected)
     assert answer["area"] == expected.sum()
     x, y, width, height = answer["box"]

@@ -16,9 +16,9 @@ from starlette.testclient import TestClient
 
 import spit
 from spit.predictor import Predictor
+from spit.segmentation.rle import decode_mask
 from spit.serve.models import Models
 from spit.serve.pictures import FULL, Pictures, region_table
-from spit.serve.rle import decode_mask
 
 OPTIONS = [{}, {"max_tokens": "20", "refine": "2", "compactness": "0.1"}, {"tokenizer": "patch"},
            {"tokenizer": "voronoi"}, {"model": "spit_tiny_16.masked_retrofit"}]
@@ -124,7 +124,7 @@ def test_segment(client: TestClient, models: Models, png) -> None:
     found = client.post(f"/explorer/pictures/{about['id']}/segment", json={"clean": False, "method": "cut"}).json()
     expected = look(models, png(), {}).segment(clean=False, method="cut")
     mask = expected.mask[0].numpy()
-    np.testing.assert_array_equal(decode_mask(tuple(found["mask"]["size"]), found["mask"]["counts"]), mask)
+    np.testing.assert_array_equal(decode_mask(**found["mask"]), mask)
     values = np.frombuffer(base64.b64decode(found["values"]), "<f2")
     np.testing.assert_allclose(values, expected.values, rtol=1e-2, atol=1e-2)
 

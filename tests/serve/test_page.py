@@ -436,10 +436,10 @@ def test_segment_and_edit(visit: Make, cat: bytes, prediction: spit.Prediction, 
     guest.until("document.getElementById('snippet').textContent.includes('changed by hand')")
     assert np.array_equal(run_snippet(guest, tmp_path, {"cat.png": cat}, "mask.tolist()"), edited)
     document = json.loads(guest.download("COCO-RLE"))
-    from spit.serve.rle import decode_mask
+    from spit.segmentation.rle import decode_mask
 
     found = document["annotation"]["segmentation"]
-    assert np.array_equal(decode_mask(tuple(found["size"]), found["counts"]), edited)
+    assert np.array_equal(decode_mask(**found), edited)
     assert document["annotation"]["area"] == edited.sum()
     white = np.asarray(Image.open(io.BytesIO(guest.download("Mask PNG"))).convert("L"))
     assert np.array_equal(white > 127, edited)

@@ -13,7 +13,6 @@ from torch import Tensor
 from spit.attribution.methods import MethodOptions
 from spit.batch.arrow import pa
 from spit.batch.options import Work
-from spit.batch.rle import encode_mask
 from spit.data.images import load_image
 from spit.drawing import encode_labels, encode_png
 from spit.errors import SpitError
@@ -21,6 +20,7 @@ from spit.parts import TOKENIZERS
 from spit.predictor import Prediction, Predictor, resize
 from spit.segmentation import Cut, segment_prediction
 from spit.segmentation.head import head_for
+from spit.segmentation.rle import encode_mask
 
 Row = dict[str, Any]
 CROPPED = ("classify", "embed", "explain")  # see the central square; the others see whole images
@@ -161,7 +161,7 @@ from spit.batch.options import Work
             return [{"vector": vector} for vector in prediction.class_token.half().cpu().numpy()]
         if self.cut is not None:
             masks = [mask.cpu().numpy() for mask in segment_prediction(prediction, self.cut).mask]
-            return [{"mask": {"size": list(mask.shape), "counts": encode_mask(mask)}, "foreground": float(mask.mean())}
+            return [{"mask": encode_mask(mask), "foreground": float(mask.mean())}
                     for mask in masks]
         indices = prediction.top_classes(self.work.top).tolist()
         tops = [{"top": [{"index": index, **guess._asdict()} for index, guess in zip(own, guesses, strict=True)]}

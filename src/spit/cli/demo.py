@@ -27,7 +27,7 @@ from spit.segmentation import Segmentation
 SAMPLE = "coffee.png"  # a cup of espresso, as scikit-image ships it
 REPEATS = 5
 CLASSES = 5  # bars of the picture
-NEXT = ("spit segment YOUR_PHOTOS/ -o masks", "spit explain YOUR_PHOTO.jpg -o explained", "spit --help")
+NEXT = ("spit serve", "spit segment YOUR_PHOTOS/ -o masks", "spit explain YOUR_PHOTO.jpg -o explained", "spit --help")
 
 
 @dataclass(frozen=True)

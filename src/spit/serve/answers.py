@@ -16,8 +16,8 @@ from spit.errors import WeightsError
 from spit.interruption import may_stop
 from spit.predictor import Prediction
 from spit.segmentation import Segmentation
+from spit.segmentation.rle import encode_mask
 from spit.serve.errors import ApiError
-from spit.serve.rle import encode_mask
 
 
 def top_classes(prediction: Prediction, count: int, index: int = 0) -> list[dict[str, Any]]:

@@ -1,21 +1,32 @@
 """Masks as COCO's run-length encoding, in the compressed form that pycocotools reads."""
 
+from collections.abc import Sequence
+from typing import TypedDict
+
 import numpy as np
 from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
 
 
-def encode_mask(mask: Mask) -> str:
-    """The ``counts`` of a mask: lengths of runs down the columns, from 0 first, as differences in 5-bit characters.
+class Runs(TypedDict):
+    """A mask by the lengths of its runs down the columns, background first, as differences in 5-bit characters."""
+
+    size: list[int]
+    counts: str
+
+
+def encode_mask(mask: Mask) -> Runs:
+    """The runs of a mask.
 
     Shape:
         mask ``(H, W)``.
 
     Example:
         >>> import numpy as np
+        >>> from spit.segmentation.rle import encode_mask
         >>> encode_mask(np.array([[0, 1], [0, 1]], bool))
-        '22'
+        {'size': [2, 2], 'counts': '22'}
     """
     pixels = np.asarray(mask, bool).ravel(order="F")
     edges = np.flatnonzero(np.diff(pixels)) + 1
@@ -29,15 +40,16 @@ def encode_mask(mask: Mask) -> str:
             value >>= 5
             more = value != (-1 if bits & 0x10 else 0)
             words.append(chr(48 + bits + 0x20 * more))
-    return "".join(words)
+    return {"size": [int(side) for side in mask.shape], "counts": "".join(words)}
 
 
-def decode_mask(counts: str, height: int, width: int) -> Mask:
-    """The mask of ``counts``, ``(height, width)``.
+def decode_mask(size: Sequence[int], counts: str) -> Mask:
+    """The mask of ``size``, ``(H, W)``; the inverse of :func:`encode_mask`.
 
     Raises:
         ValueError: the runs do not fill the mask.
     """
+    height, width = size
     runs: list[int] = []
     value = shift = 0
     for character in counts:
