@@ -1,10 +1,11 @@
 """``spit serve``: the explorer's page and the HTTP service."""
 
+import json
 import os
 import socket
 from dataclasses import dataclass
 
-from spit.cli.console import print_json, show, waiting
+from spit.cli.console import show, waiting
 from spit.cli.options import Models, Running, listed
 from spit.errors import MissingExtra
 from spit.options import Options, same
@@ -55,7 +56,7 @@ def serve(models: Serving, options: ServeOptions, running: Running) -> int:
                              f"{options.port} ({error.strerror}); --port 0 takes a free one") from None
         url = f"http://{address}:{listener.getsockname()[1]}/"
         if running.as_json:
-            print_json({"address": url})
+            print(json.dumps({"address": url}), flush=True)  # one line: the process goes on
         else:
             show(f"The explorer is at {url} (stop with Ctrl-C)", "bold green")
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, date_header=False,
