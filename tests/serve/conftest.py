@@ -19,6 +19,7 @@ from spit.serve.models import Models
 from spit.serve.options import ServeOptions
 
 Png = Callable[..., bytes]
+PATIENT = 300.0  # seconds; the machine may be busy
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +29,7 @@ def models() -> Models:
 
 @pytest.fixture(scope="session")
 def client(models: Models) -> Iterator[TestClient]:
-    with TestClient(create_app(ServeOptions(), models), base_url="http://localhost") as one:
+    with TestClient(create_app(ServeOptions(time_limit=PATIENT), models), base_url="http://localhost") as one:
         wait_until_ready(one)
         yield one
 
@@ -45,7 +46,7 @@ def serve(models: Models) -> Iterator[Callable[..., TestClient]]:
     opened: list[TestClient] = []
 
     def start(**options: object) -> TestClient:
-        app = create_app(ServeOptions(**options), models)  # type: ignore[arg-type]
+        app = create_app(ServeOptions(**{"time_limit": PATIENT, **options}), models)  # type: ignore[arg-type]
         opened.append(TestClient(app, base_url="http://localhost").__enter__())
         wait_until_ready(opened[-1])
         return opened[-1]

@@ -35,7 +35,8 @@ WAIT = 60_000  # ms; the machine may be busy
 
 def start_server(*options: str) -> tuple[subprocess.Popen[str], str]:
     """``spit serve`` on a free port, and its address."""
-    process = subprocess.Popen([sys.executable, "-m", "spit.cli", "serve", "--port", "0", "--device", "cpu", *options],
+    process = subprocess.Popen([sys.executable, "-m", "spit.cli", "serve", "--port", "0", "--device", "cpu",
+                                "--time-limit", "300", *options],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                env={**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"})
     lines = []
