@@ -43,11 +43,12 @@ def actors(run: subprocess.Popen[str]) -> list[psutil.Process]:
     return found
 
 
-def test_kills_and_resumes(corpus: Make, tmp_path: Path) -> None:
+def test_kills_and_resumes(corpus: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
+    monkeypatch.chdir(tmp_path)
     folder, output = corpus(COUNT), tmp_path / "out"
-    command = [sys.executable, "-m", "spit.cli", "batch", "--op", "explain", "--input", str(folder), "--output",
-               str(output), "--size", "112", "--block-size", str(BLOCK), "--workers", "2", "--device", "cpu"]
+    command = [sys.executable, "-m", "spit.cli", "batch", "--op", "explain", "--input", folder.name, "--output",
+               output.name, "--size", "112", "--block-size", str(BLOCK), "--workers", "2", "--device", "cpu"]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: bool(rows(output)), run)
     assert actors(run), "the workers of Ray Data have another name"

@@ -1,5 +1,6 @@
 """A whole run: list, compare with what is there, do the blocks that are left."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -99,7 +100,8 @@ def run_prepared(corpus: Corpus, listing: Listing, place: Place, cluster: Cluste
                  progress: Progress) -> Summary:
     """Do the blocks of a listing that ``output`` does not have."""
     here = place.device if place.workers == 0 else "cpu"
-    job = Job(tuple(corpus.inputs), corpus.columns, output, corpus.work, corpus.model, corpus.size, None, place.device,
+    model = os.path.abspath(corpus.model) if os.path.exists(corpus.model) else corpus.model  # workers may be elsewhere
+    job = Job(tuple(corpus.inputs), corpus.columns, output, corpus.work, model, corpus.size, None, place.device,
               cluster.batch or BATCH, place.decoders)
     predictor = job.predictor(here)
     tokenizer = corpus.tokenizer(predictor)

@@ -154,8 +154,8 @@ class Reader:
 
 
 class _File(NamedTuple):
-    key: str
-    path: str
+    key: str  # the path as given
+    path: str  # absolute: a worker may have another working directory
     size: int
     changed: int
     system: Any  # pyarrow's file system; None for local paths
@@ -187,7 +187,7 @@ def _files(given: str, alone: bool) -> Iterator[_File]:
         raise ImageError(f"{_shown(given)}: expected an input that can be listed ({_reason(error)}); check the path "
                          "and its permissions") from error
     for key, file in found:
-        yield file._replace(key=_text(key if alone else file.path))
+        yield file._replace(key=_text(key if alone else file.key))
 
 
 def _local(given: str) -> Iterator[tuple[str, _File]]:
@@ -199,7 +199,7 @@ def _local(given: str) -> Iterator[tuple[str, _File]]:
             path = os.fspath(file)
             about = os.stat(path) if os.path.exists(path) else os.lstat(path)  # a dead link is rejected when it is read
             key = os.path.relpath(path, name) if whole else path
-            yield key, _File("", path, about.st_size, about.st_mtime_ns, None)
+            yield key, _File(path, os.path.abspath(path), about.st_size, about.st_mtime_ns, None)
 
 
 def _remote(system: Any, pattern: str, given: str) -> Iterator[tuple[str, _File]]:
@@ -219,7 +219,7 @@ def _remote(system: Any, pattern: str, given: str) -> Iterator[tuple[str, _File]
             if info.type == pafs.FileType.File and matches and not hidden and _suffix(info.path) in KNOWN:
                 none = False
                 key = info.path if below == "." or wild is not None else below
-                yield key, _File("", info.path, info.size, info.mtime_ns or 0, system)
+                yield key, _File(info.path, info.path, info.size, info.mtime_ns or 0, system)
     if none:
         raise ImageError(f"{_shown(given)}: expected images, shards or Parquet there, got none; check the path")
 
