@@ -7,6 +7,7 @@ BENCHMARKS := limits counts speed partitions superpixels deit newcomer
 STAMP := .venv/.installed
 ADAPTERS := .venv/adapters
 TOOLS := .venv/tools
+DEMO := .venv/.demo
 
 .PHONY: help demo test lint docs fuzz boundscheck audit dist bench clean
 .DEFAULT_GOAL := help
@@ -14,7 +15,7 @@ TOOLS := .venv/tools
 help:   ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
-demo: $(STAMP)   ## tokens, classes, explanation and mask of a sample photo in one picture
+demo: $(DEMO)   ## tokens, classes, explanation and mask of a sample photo in one picture
 	.venv/bin/spit demo
 
 test: lint $(ADAPTERS)   ## lint, then every test
@@ -55,8 +56,14 @@ clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
 	rm -rf build dist site src/*.egg-info spit-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml constraints.txt
+$(DEMO): pyproject.toml constraints.txt
+	@echo 'Installing spit and torch into .venv; this takes some minutes.'
 	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[demo,evaluate,serve]'
+	touch $@
+
+$(STAMP): $(DEMO)
+	@echo 'Installing what the tests need into .venv; this takes some minutes.'
 	.venv/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[dev,demo]'
 	touch $@
 

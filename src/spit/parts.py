@@ -158,7 +158,7 @@ def register_features(name: str, cls: type[Any]) -> type[Any]:
     Args:
         cls: its constructor takes the options, and the fields of :class:`spit.ModelConfig` that it names, such as
             ``channels``. ``width`` is the number of features of a token, and ``__call__(self, images, partition)``
-            returns :class:`spit.Tokens` of that width, one row a region; ``images`` are ``(B, C, H, W)`` blocks of
+            returns :class:`spit.Tokens` of that width, one row per region; ``images`` are ``(B, C, H, W)`` blocks of
             one size. It may be a ``torch.nn.Module``.
 
     Example:

@@ -81,7 +81,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, tmp_path: Path) -> None:
 
 def test_a_missing_extra_is_named(spit: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "'.[plots]'" in spit("evaluate", "superpixels", "--data", data, "-o", tmp_path / "out").error
+    assert "'spit-vit[plots]'" in spit("evaluate", "superpixels", "--data", data, "-o", tmp_path / "out").error
     assert not (tmp_path / "out").exists()
 
 

@@ -12,7 +12,7 @@ def test_a_module() -> None:
 
 
 @pytest.mark.parametrize(("module", "told"), [
-    ("scipy.stats", r"a test needs scipy; .*\.\[evaluate\]"), ("skimage.measure", r"scikit-image.*evaluate"),
+    ("scipy.stats", r"a test needs scipy; .*spit-vit\[evaluate\]"), ("skimage.measure", r"scikit-image.*evaluate"),
     ("matplotlib.figure", r"matplotlib.*plots")])
 def test_a_missing_package_has_its_extra(module: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)

@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from spit.kernels.cpu.regions import _climb
+from spit.loops.regions import step
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_BOUNDSCHECK") != "1", reason="runs in make boundscheck")
 def test_an_index_outside_an_array_is_an_error() -> None:
     lower, upper, out = np.array([0, 7], np.int32), np.zeros(2, np.int32), np.zeros(2, np.int32)
     with pytest.raises(IndexError):
-        _climb(lower, upper, out)
+        step(lower, upper, out)

@@ -214,7 +214,7 @@ class MethodOptions(Options):
 
     method: tuple[str, ...] = option(
         (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
-    samples: int = option(256, "Passes an image of lime and of the methods that leave tokens out, at most", least=1)
+    samples: int = option(256, "Most passes per image, for lime and the methods that leave tokens out", least=1)
     lime_p: Omission = same(Lime, "p", "omit")
     lime_remove: Removal = same(Lime, "remove", "pixels")
     flow_skip: int | None = same(Flow, "skip", None)

@@ -49,6 +49,8 @@ def load_plugins(arguments: Sequence[str]) -> None:
     if named and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     for name in named:
+        if name.endswith(".py"):
+            raise ImportError(f"expected the name of a module, got {name}; give --plugin {Path(name).stem}")
         import_module(name)
     for point in entry_points(group="spit.plugins"):
         point.load()

@@ -68,6 +68,8 @@ def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, model
     done = summary.images - summary.earlier
     show(f"{plural(summary.images, 'image')}: {plural(summary.rows, 'row')} and {plural(summary.rejects, 'reject')} "
          f"are in {shown(output)}")
+    if summary.rejects:
+        show(f"What failed, and why, is in {shown(output / 'rejects')}")
     if summary.earlier:
         show(f"{summary.earlier:,} were done earlier")
     if done:

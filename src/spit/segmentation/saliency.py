@@ -121,7 +121,7 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
     A model with a token head (:class:`~spit.segmentation.TokenHead`; ``spit_tiny_16`` comes with one) scores each token
     by the mean of the cut's log-odds, 2z, and the head's, smoothed over the graph of regions; ``method`` chooses.
 
-    Of images above 512 × 512 pixels the model sees that many; the mask comes back along superpixels of the original.
+    Images above 512 × 512 pixels are reduced for the model; the mask comes back along superpixels of the original.
 
     ``model.with_tokenizer("superpixel", levels=3)`` cuts finer tokens.
 
