@@ -61,6 +61,8 @@ def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyP
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--plugin", "no_such_module", "--help"]) == 2
     assert "a plugin could not be imported: No module named 'no_such_module'" in capsys.readouterr().err
+    assert main(["--plugin", "mine.py", "--help"]) == 2
+    assert "expected the name of a module, got mine.py; give --plugin mine" in capsys.readouterr().err
     monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(ImportError("not a plugin's")))
     with pytest.raises(ImportError, match="not a plugin's"):
         main(["tokenize", "a.png"])

