@@ -84,6 +84,7 @@ def texture() -> Callable[[int, tuple[int, ...], int, int], Tensor]:
 @pytest.fixture
 def restored_parts() -> Iterator[None]:
     """What a test registers is gone after it."""
+    import spit.public  # noqa: F401, which registers spit's own parts
     from spit.parts import BACKBONES, FEATURES, TOKENIZERS
 
     with patch.dict(TOKENIZERS), patch.dict(FEATURES), patch.dict(BACKBONES):
