@@ -1,7 +1,7 @@
 """Errors as JSON: ``{"error": {"code": "image_too_large", "message": "one sentence"}}``."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -67,22 +67,19 @@ def describe(error: ValidationError | RequestValidationError) -> str:
 def add_handlers(app: FastAPI) -> None:
     """Answer every error as JSON."""
 
-    def api_error(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, ApiError)
+    def api_error(request: Request, error: ApiError) -> JSONResponse:
         return error.response()
 
-    def invalid(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         return ApiError("invalid_request", describe(error)).response()
 
-    def http(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
+    def http(request: Request, error: HTTPException) -> JSONResponse:
         code = STATUS_CODES.get(error.status_code, "bad_request" if error.status_code < 500 else "internal_error")
         sentence = {"not_found": "There is nothing at this address.",
                     "method_not_allowed": "This address does not take this method."}.get(code, CODES[code][1])
         return JSONResponse(error_body(code, sentence), error.status_code, dict(error.headers or {}))
 
-    handlers: dict[type[Exception], Callable[[Request, Exception], JSONResponse | Awaitable[JSONResponse]]] = {
+    handlers: dict[type[Exception], Callable[..., JSONResponse]] = {
         ApiError: api_error, RequestValidationError: invalid, HTTPException: http}
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)

@@ -35,7 +35,7 @@ def static_picture(prediction: Prediction, index: int = 0) -> Image.Image:
 
 
 class _Seen(Picture):
-    """A picture of a prediction that is there already."""
+    """A picture of an existing prediction."""
 
     def __init__(self, prediction: Prediction, index: int) -> None:
         one = prediction if len(prediction) == 1 else Prediction(prediction.predictor, [prediction.images[index]])
