@@ -2,39 +2,38 @@
 
     python benchmarks/tokens.py [--model NAME|FOLDER] [--images 200] [--plot tokens.png]
 
-1,000 ImageNet validation images at 224 pixels, with the model's own tokens and with fewer by five ways: a bound on the
-superpixels (``max_tokens``), a merge threshold, random drops, drops that leave tokens spread over the image, and larger
-Voronoi cells. Beside it the model's parent,
-DeiT-Tiny, by token merging, whose count falls from block to block; its mean over the blocks is what compares in cost.
+1,000 ImageNet validation images at 224 pixels, with the model's own tokens and with fewer by six ways: a bound on the
+superpixels (``max_tokens``), a merge threshold, random drops, drops that leave tokens spread over the image, larger
+Voronoi cells, and token merging inside f. Beside it the model's parent, DeiT-Tiny, by token merging. Where tokens
+merge, their count falls from block to block; its mean over the blocks is what compares in cost.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
 from provenance import PARENT, arguments, launch, print_provenance
-from token_merging import merged_logits
 from torch import Tensor
 
 import spit
 from spit.data.photos import Centres, Photos
 from spit.evaluation.report import machine, new_figure, png_of, tidy
 from spit.evaluation.samples import spread
-from spit.model import SpitModel, choose_tokens
+from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import choose_device
+from spit.thinning import choose_tokens, spread_tokens
 
 SEED = 0
 SIDE = 224
 BATCH = 50
 BUDGETS = (192, 160, 122, 96, 64, 32)
 THRESHOLDS = (0.02, 0.05, 0.07, 0.1, 0.15, 0.2)
-MERGED = (0, 4, 8, 11, 13, 16)  # by each block of the parent
+SHARES = (0.9, 0.75, 0.6, 0.5)
 COLORS = {"max_tokens": "#1b7837", "merge_threshold": "#5aae61", "random drops": "#c2a5cf", "spread drops": "#762a83",
-          "voronoi": "#9970ab", "token merging": "#d95f02", "parent": "#000000"}
+          "voronoi": "#9970ab", "merging": "#2166ac", "parent": "#000000", "parent, merging": "#d95f02"}
 Choose = Callable[[Partition, int], Tensor]
 Answer = Callable[[Tensor], tuple[Tensor, float, float]]
 """From images to logits, the mean tokens of a block, and those at the end."""
@@ -102,9 +101,11 @@ def ways(model: SpitModel, parent: SpitModel) -> Iterator[tuple[str, str, Answer
         yield "spread drops", str(budget), answers_of(model, budget, spread_tokens)
     for budget in BUDGETS:
         yield "voronoi", str(budget), answers_of(model.with_tokenizer("voronoi", cells=budget))
+    for share in SHARES:
+        yield "merging", f"share = {share}", answers_by_merging(model, share)
     yield "parent", "", answers_of(parent)
-    for count in MERGED:
-        yield "token merging", f"r = {count}", partial(_merged, parent, count)
+    for share in SHARES:
+        yield "parent, merging", f"share = {share}", answers_by_merging(parent, share)
 
 
 def answers_of(model: SpitModel, budget: int | None = None, choose: Choose | None = None) -> Answer:
@@ -121,28 +122,19 @@ def answers_of(model: SpitModel, budget: int | None = None, choose: Choose | Non
     return answer
 
 
-def spread_tokens(partition: Partition, budget: int) -> Tensor:
-    """Which tokens to keep, ``(ΣN,)`` bool: one after another the one whose box is centred farthest from all before."""
-    boxes = partition.boxes().double()
-    centres = (boxes[:, :2] + boxes[:, 2:]) / 2
-    return torch.cat([_farthest(some, budget) for some in centres.split(partition.counts.tolist())])
+def answers_by_merging(model: SpitModel, share: float) -> Answer:
+    """The model with backbone "merging"; of a block, attention has the tokens before the merge, the MLP those after."""
+    merging = SpitModel(model.config.replace(backbone="merging", backbone_options={"share": share}))
+    merging.load_state_dict(model.state_dict())
+    merging.to(model.device).eval()
 
+    def answer(images: Tensor) -> tuple[Tensor, float, float]:
+        partition, features = merging.tokenize(images)
+        counts = [[count, *merging.backbone.counts(count)] for count in partition.host_counts]
+        means = [(sum(each[:-1]) + sum(each[1:])) / (2 * len(each) - 2) for each in counts]
+        return merging.run(features)[0], sum(means) / len(means), sum(each[-1] for each in counts) / len(counts)
 
-def _farthest(centres: Tensor, budget: int) -> Tensor:
-    kept = torch.zeros(len(centres), dtype=torch.bool, device=centres.device)
-    distance = torch.full_like(centres[:, 0], torch.inf)
-    place = 0
-    for _ in range(min(budget, len(centres))):
-        kept[place] = True
-        distance = torch.minimum(distance, (centres - centres[place]).square().sum(1))
-        place = int(distance.argmax())
-    return kept
-
-
-def _merged(parent: SpitModel, count: int, images: Tensor) -> tuple[Tensor, float, float]:
-    logits, counts = merged_logits(parent, images, count)
-    before = [int(parent.tokenize(images[:1])[0].counts[0]), *counts[:-1]]  # attention sees the tokens before a merge
-    return logits, (sum(before) + sum(counts)) / (2 * len(counts)), counts[-1]
+    return answer
 
 
 @torch.inference_mode()
@@ -166,7 +158,7 @@ def draw(cases: Sequence[Case], title: str) -> bytes:
     full = next(case for case in cases if not case.setting)
     for way, color in COLORS.items():
         own = sorted((case for case in cases if case.way == way), key=lambda case: case.tokens)
-        if own and way not in ("parent", "token merging"):
+        if own and not way.startswith("parent"):
             own = [case for case in own if case is not full] + [full]
         if own:
             axes.plot([case.tokens for case in own], [100 * case.top1 for case in own], "o-", color=color, label=way)

@@ -20,8 +20,8 @@ from spit.training.task import Classification
 from spit.training.train import train
 from training.test_distill import batch_of
 
-ALL = ElasticConfig(parts=4, own=2, max_tokens=(9, 5), merge_threshold=(0.3,), levels=(3,), keep=(7,), patch=(8,),
-                    voronoi=(6,))
+ALL = ElasticConfig(parts=4, own=2, max_tokens=(9, 5), merge_threshold=(0.3,), levels=(3,), keep=(7,), spread=(6,),
+                    patch=(8,), voronoi=(6,))
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_first_parts_have_the_models_own_tokens(images: Tensor, seed: int) -
     for index, first, last in ((2, 4, 6), (3, 6, 9)):
         counts = [int(count) for count in answer.tokens.counts[first:last]]
         parts = [setting.tokenizer(images[first:last]) for setting in elastic.settings]
-        keeps = [setting.keep or 99 for setting in elastic.settings]
+        keeps = [setting.keep.tokens if setting.keep else 99 for setting in elastic.settings]
         assert counts in [part.counts.clamp(max=keep).tolist()
                           for part, keep in zip(parts, keeps, strict=True)], f"part {index}"
 
@@ -65,14 +65,15 @@ def test_each_setting_is_drawn_and_by_the_seed_alone(images: Tensor) -> None:
         with elastic.drawn(len(images)):
             return [model.tokenizer(images)]
 
-    assert len(elastic.settings) == 7
+    assert len(elastic.settings) == 8
     assert torch.equal(draws(1)[0].blocks[0], draws(1)[0].blocks[0])
     assert len({tuple(draws(seed)[0].counts.tolist()) for seed in range(20)}) > 5
 
 
-def test_random_drops_are_within_the_budget(images: Tensor) -> None:
+@pytest.mark.parametrize("way", ["keep", "spread"])
+def test_drops_are_within_the_budget(images: Tensor, way: str) -> None:
     model = small(token_budget=10)
-    with Elastic(model, ElasticConfig(parts=3, own=1, keep=(4,))).drawn(len(images)):
+    with Elastic(model, ElasticConfig(parts=3, own=1, **{way: (4,)})).drawn(len(images)):
         answer = model(images, record=())
     assert answer.tokens.counts.tolist() == [10] * 3 + [4] * 6
     assert model.budgets is None

@@ -17,6 +17,7 @@ from torch import Tensor
 from spit.model import SpitModel
 from spit.options import Options, documented, option
 from spit.partition import Partition
+from spit.thinning import Budget
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
 from spit.training import TrainingError
 
@@ -34,6 +35,8 @@ class ElasticConfig(Options):
     levels: tuple[int, ...] = option((), "Levels of the superpixels", least=1)
     keep: tuple[int, ...] = option((), "Numbers of the model's own tokens that an image keeps, chosen at random",
                                    least=1)
+    spread: tuple[int, ...] = option((), "Numbers of the model's own tokens that an image keeps, spread over it",
+                                     least=1)
     patch: tuple[int, ...] = option((), "Sides of square patches, in pixels", least=1)
     voronoi: tuple[int, ...] = option((), "Numbers of Voronoi cells", least=1)
 
@@ -44,10 +47,10 @@ class ElasticConfig(Options):
 
 
 class Setting(NamedTuple):
-    """One way to tokenize, and how many tokens of an image to keep; None keeps all that the model's budget keeps."""
+    """One way to tokenize, and which tokens of an image to keep; None keeps those that the model's budget keeps."""
 
     tokenizer: Tokenizer
-    keep: int | None = None
+    keep: Budget | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,10 @@ class ElasticTokenizer(Tokenizer):
         return Partition.cat([setting.tokenizer.partition(block[first:last])
                               for setting, first, last in self._pieces(len(block))])
 
-    def budgets(self, images: int, most: int) -> list[int]:
-        """The most tokens that each image keeps."""
-        return [min(most, setting.keep or most) for setting, first, last in self._pieces(images)
-                for _ in range(first, last)]
+    def budgets(self, images: int, most: int) -> list[Budget]:
+        """What each image keeps, at most ``most`` tokens."""
+        pieces = [(setting.keep or Budget(most), last - first) for setting, first, last in self._pieces(images)]
+        return [Budget(min(most, keep.tokens), keep.spread) for keep, count in pieces for _ in range(count)]
 
     def _pieces(self, images: int) -> Iterator[tuple[Setting, int, int]]:
         """Settings with their first image and the one after their last."""
@@ -125,8 +128,9 @@ def settings_of(model: SpitModel, config: ElasticConfig) -> Sequence[Setting]:
                for value in getattr(config, name)]
     if changes and not isinstance(own, SuperpixelTokenizer):
         raise TrainingError(f"expected a model with superpixel tokens for elastic.{next(iter(changes[0]))}, got "
-                            f"{model.config.tokenizer} tokens; list patch, voronoi or keep alone")
+                            f"{model.config.tokenizer} tokens; list patch, voronoi, keep or spread alone")
     return [*(Setting(replace(own, **change)) for change in changes),
-            *(Setting(own, keep) for keep in config.keep),
+            *(Setting(own, Budget(count)) for count in config.keep),
+            *(Setting(own, Budget(count, spread=True)) for count in config.spread),
             *(Setting(PatchTokenizer(size)) for size in config.patch),
             *(Setting(VoronoiTokenizer(cells)) for cells in config.voronoi)]
