@@ -1,6 +1,7 @@
 """Contrast: the Kumaraswamy curve of App. B for colours, and the arcsinh curve of the release for gradients."""
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -17,9 +18,15 @@ def contrast(images: Tensor) -> Tensor:
     Note:
         The paper gives constants for R, G, B. Any other number of channels uses their mean.
     """
-    channels = images.shape[1]
-    mean, shape = (torch.from_numpy(per_channel(constants, channels)) for constants in (CONTRAST_MEAN, CONTRAST_SHAPE))
-    return 2 * kumaraswamy(images, mean, shape) - 1
+    return 2 * _adjust(images, *_exponents(images.shape[1], images.dtype, images.device)) - 1
+
+
+@lru_cache(maxsize=64)  # a CUDA graph cannot record a copy from the host
+def _exponents(channels: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """λ and b of each channel."""
+    with torch.inference_mode(False):
+        mean, shape = (torch.from_numpy(per_channel(each, channels)) for each in (CONTRAST_MEAN, CONTRAST_SHAPE))
+        return shape.to(device, dtype), _outer_exponent(mean, shape).to(device, dtype)
 
 
 def kumaraswamy(x: Tensor, mean: Tensor | float, shape: Tensor | float) -> Tensor:
@@ -38,7 +45,14 @@ def kumaraswamy(x: Tensor, mean: Tensor | float, shape: Tensor | float) -> Tenso
     """
     mean = torch.as_tensor(mean, dtype=torch.float64)
     shape = torch.as_tensor(shape, dtype=torch.float64)
-    b, shape = (-math.log(2) / torch.log1p(-(mean**shape))).to(x), shape.to(x)
+    return _adjust(x, shape.to(x), _outer_exponent(mean, shape).to(x))
+
+
+def _outer_exponent(mean: Tensor, shape: Tensor) -> Tensor:
+    return -math.log(2) / torch.log1p(-(mean**shape))
+
+
+def _adjust(x: Tensor, shape: Tensor, b: Tensor) -> Tensor:
     x = x.clamp(0, 1)
     if not x.requires_grad:
         return _curve(x, shape, b)

@@ -86,6 +86,16 @@ class ForwardPass:
         """Drop the graph that :meth:`trace` keeps, several times the rest; it is computed again when needed."""
         self._traces.pop(True, None)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of features, answers and traces that are kept; what a graph holds beside them is not counted."""
+        kept = [self.features.values, self.logits, self.class_token, self.tokens.values]
+        for trace in filter(None, list(self._traces.values())):
+            kept += [tensor for heads in trace.heads for tensor in heads]
+            kept += [tokens.values for tokens in trace.features.values()]
+        storages = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in kept}
+        return sum(storages.values())
+
     @torch.no_grad()
     def layer_tokens(self, layer: int) -> Tokens:
         """The tokens that leave a layer, through the final norm, without the class token."""

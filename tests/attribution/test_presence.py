@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from attribution.games import generator
+from spit.attribution.absence import ImageTokens
 from spit.attribution.presence import BATCHES, presence_slopes
 from spit.backbone import attention
 
@@ -14,7 +15,7 @@ def test_slopes_are_those_of_gates_in_attention(small, images, tokenizer, monkey
     count = len(features.values)
     present = torch.rand(BATCHES[0] + 2, count, generator=generator()) < 0.5
     present[0], present[1], present[1, 2] = True, False, True
-    found = presence_slopes(model, features.values, present, 2)
+    found = presence_slopes(model, ImageTokens(features.values), present, 2)
     assert found.shape == present.shape
     assert (found[~present] == 0).all()
 
@@ -35,11 +36,11 @@ def test_no_gradients_are_left_and_inference_mode_is_no_obstacle(small, images):
     model = small()
     _, features = model.tokenize(images[:1])
     present = torch.ones(1, len(features.values), dtype=torch.bool)
-    expected = presence_slopes(model, features.values, present, 0)
+    expected = presence_slopes(model, ImageTokens(features.values), present, 0)
     assert not expected.requires_grad
     assert all(parameter.grad is None for parameter in model.parameters())
     with torch.inference_mode():
         _, features = model.tokenize(images[:1])
-        torch.testing.assert_close(presence_slopes(model, features.values, present, 0), expected)
+        torch.testing.assert_close(presence_slopes(model, ImageTokens(features.values), present, 0), expected)
     model.backbone.compiled = model.backbone.run_blocks  # as compile() sets it
-    torch.testing.assert_close(presence_slopes(model, features.values, present, 0), expected)
+    torch.testing.assert_close(presence_slopes(model, ImageTokens(features.values), present, 0), expected)

@@ -4,6 +4,7 @@ import torch
 import spit
 from attribution.games import generator, grid
 from spit.attribution import TokenOcclusion, TokenRise, TokenShapley
+from spit.attribution.absence import ImageTokens
 from spit.attribution.removal import Subsets, random_cells
 
 METHODS = (TokenOcclusion(samples=20, cells=5), TokenRise(samples=20, cells=5), TokenShapley(samples=60, cells=5))
@@ -17,7 +18,7 @@ def test_absent_tokens_are_not_in_the_sequence(small, images, tokenizer):
     present = torch.rand(9, count, generator=generator()) < 0.5
     present[0], present[1] = True, False
     seen = []
-    ask = Subsets(model, features.values, 2, batch=4, progress=seen.append)
+    ask = Subsets(model, ImageTokens(features.values), 2, batch=4, progress=seen.append)
     got = ask(present)
     with torch.no_grad():
         expected = [model.run(features.select(own))[0].softmax(1)[0, 2] for own in present]
@@ -25,7 +26,7 @@ def test_absent_tokens_are_not_in_the_sequence(small, images, tokenizer):
     torch.testing.assert_close(got[0], model(images[:1]).softmax(1)[0, 2], atol=1e-6, rtol=1e-4)
     assert (ask.asked, seen) == (9, [4, 8, 9])
     model.backbone.compiled = model.backbone.run_blocks  # as compile() sets it
-    torch.testing.assert_close(Subsets(model, features.values, 2)(present), got, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(Subsets(model, ImageTokens(features.values), 2)(present), got, atol=1e-6, rtol=1e-4)
 
 
 def test_cells_are_of_neighbours_and_differ_from_draw_to_draw():

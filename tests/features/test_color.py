@@ -1,7 +1,11 @@
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 import spit
+from spit.contrast import contrast
 from spit.features import FeatureExtractor
 from spit.features.color import NORMALIZATIONS, color_features, squares, standardize
 
@@ -98,3 +102,24 @@ def test_unmasked_a_region_is_seen_with_what_surrounds_it() -> None:
         window = image[:, :, top:bottom, left:right].float() / 255
         expected = torch.nn.functional.interpolate(window, (16, 16), mode="bilinear", align_corners=False)
         assert torch.allclose(unmasked(image, cells).values[row, :768], expected.flatten(), atol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+@pytest.mark.parametrize("normalization", ["imagenet", "contrast"])
+def test_float_images_on_a_gpu_are_recorded(normalization: str) -> None:
+    """A CUDA graph cannot record a copy from the host, such as that of the constants."""
+    model = spit.create_model("spit_tiny_16", depth=1, normalization=normalization).eval()
+    images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        expected = model(images)
+        got = [model.cuda()(images.cuda()).cpu() for _ in range(3)]
+    for each in got:
+        torch.testing.assert_close(each, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("normalize", [standardize, contrast])
+def test_constants_follow_dtype_and_channels(normalize: Callable[[Tensor], Tensor]) -> None:
+    images = torch.rand(1, 3, 4, 4, dtype=torch.float64)
+    for each in (images, images.float(), images[:, :1], images):
+        assert normalize(each).dtype == each.dtype
+    torch.testing.assert_close(normalize(images).float(), normalize(images.float()))

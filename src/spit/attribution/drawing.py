@@ -16,11 +16,12 @@ from spit.predictor import Prediction
 CLIPPED = 0.05  # share of the pixels at either end, so that a few tokens do not hide all others
 SHADE = 0.35  # weight of the grey image below the colours
 SHARES = (0.05, 0.1, 0.2, 0.5)  # of the paper's occlusion figures
+OF_CLASS = "of the class"
 CAPTIONS = {"flow": ("Attention flow", "same for any class"), "rollout": ("Attention rollout", "same for any class"),
-            "prototype": ("Prototypes", "of the class"), "lime": ("LIME (SLIC)", "of the class"),
-            "relevance": ("Relevance", "of the class"), "random": ("Random", "a control"),
-            "token_rise": ("Token RISE", "of the class"), "token_shapley": ("Token Shapley", "of the class"),
-            "token_occlusion": ("Token occlusion", "of the class")}
+            "prototype": ("Prototypes", OF_CLASS), "lime": ("LIME (SLIC)", OF_CLASS),
+            "relevance": ("Relevance", OF_CLASS), "random": ("Random", "a control"),
+            "token_rise": ("Token RISE", OF_CLASS), "token_shapley": ("Token Shapley", OF_CLASS),
+            "token_occlusion": ("Token occlusion", OF_CLASS)}
 PAPER_PROTOTYPE = ("Prototype PCA", "hardly depends on the class")  # PrototypeProjection(form="paper")
 
 
@@ -43,6 +44,11 @@ def map_range(values: Tensor) -> tuple[float, float]:
     """The values of the darkest and of the brightest colour: all but 5 % of the pixels lie between, at either end."""
     low, high = np.quantile(values.detach().double().cpu().numpy(), (CLIPPED, 1 - CLIPPED))
     return float(low), float(high)
+
+
+def captions_of(target: str) -> dict[str, tuple[str, str]]:
+    """The captions of the methods, with the name of the class that they explain."""
+    return {name: (words, target if detail == OF_CLASS else detail) for name, (words, detail) in CAPTIONS.items()}
 
 
 def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, detail: str,

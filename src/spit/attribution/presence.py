@@ -3,16 +3,16 @@
 import torch
 from torch import Tensor
 
+from spit.attribution.absence import ImageTokens
 from spit.backbone import Heads, Spans, attention_maps
 from spit.forward_pass import traced
 from spit.model import SpitModel
-from spit.tokens import Tokens
 
 BATCHES = (8, 256)  # subsets in a pass with gradients on a CPU and on a GPU
 BACKWARD = 3  # forward passes that a pass with gradients counts as
 
 
-def presence_slopes(model: SpitModel, features: Tensor, present: Tensor, label: int) -> Tensor:
+def presence_slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, label: int) -> Tensor:
     """``∂ log Φ_c / ∂ log g_v`` at ``g = 1`` in each subset, where ``g_v`` multiplies v's attention in every layer.
 
     With ``g_v = 0`` token v is absent, so the slope is to first order what the class loses without it. Unlike relevance
@@ -25,7 +25,7 @@ def presence_slopes(model: SpitModel, features: Tensor, present: Tensor, label: 
 
     Args:
         model: in evaluation mode; its backbone reports its attention.
-        features: of the image's tokens, ``(N, ·)``.
+        tokens: of the image.
         present: the subsets, bool, on any device.
         label: the class.
 
@@ -35,15 +35,14 @@ def presence_slopes(model: SpitModel, features: Tensor, present: Tensor, label: 
     Raises:
         ValueError: the backbone does not report its attention.
     """
-    present = present.to(features.device)
+    present = present.to(tokens.features.device)
     model = model.view() if model.compiled else model  # compiled code reports nothing
-    return torch.cat([_slopes(model, features, some, label) for some in present.split(BATCHES[features.is_cuda])])
+    return torch.cat([_slopes(model, tokens, some, label) for some in present.split(BATCHES[present.is_cuda])])
 
 
-def _slopes(model: SpitModel, features: Tensor, present: Tensor, label: int) -> Tensor:
-    offsets = torch.cat([present.new_zeros(1, dtype=torch.int64), present.sum(1).cumsum(0)])
+def _slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, label: int) -> Tensor:
     with torch.inference_mode(False), torch.enable_grad():
-        _, trace = traced(model, Tokens(features[present.nonzero()[:, 1]].clone(), offsets))
+        _, trace = traced(model, tokens.subsets(present))
         if trace is None:
             raise ValueError(f"backbone {model.config.backbone!r} does not report its attention to the recorder")
         score = trace.logits.float().log_softmax(1)[:, label].sum()
@@ -51,10 +50,10 @@ def _slopes(model: SpitModel, features: Tensor, present: Tensor, label: int) -> 
     with torch.no_grad():
         rows = torch.stack([_layer(heads, gradient, trace.spans)
                             for heads, gradient in zip(trace.heads, gradients, strict=True)]).sum(0)
-        tokens = torch.ones(len(rows), dtype=torch.bool, device=features.device)
-        tokens[trace.spans.offsets[:-1].long()] = False  # class tokens
-        found = torch.zeros(present.shape, device=features.device)
-        found[present] = rows[tokens]
+        regions = torch.ones(len(rows), dtype=torch.bool, device=present.device)
+        regions[trace.spans.offsets[:-1].long()] = False  # class tokens
+        found = torch.zeros(present.shape, device=present.device)
+        found[present] = rows[regions]
         return found
 
 

@@ -1,7 +1,8 @@
 """A model that gets some tokens of an image and not the others.
 
-Sequences are ragged, so a token can be absent: nothing is painted over, no colour stands for "nothing", and the image
-is not tokenized again. A shorter sequence is also a cheaper pass.
+Sequences are ragged, so a token can be absent: the image is not painted over and not tokenized again. Where patches
+show their neighbours, an absent one's part gets the mean colour (:mod:`spit.attribution.absence`). A shorter sequence
+is also a cheaper pass.
 """
 
 from abc import ABC, abstractmethod
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from spit.attribution.absence import ImageTokens, image_tokens
 from spit.attribution.lime import image_generator
 from spit.attribution.presence import BACKWARD, presence_slopes
 from spit.backbone import Spans, Transformer
@@ -28,7 +30,7 @@ class Subsets:
 
     Args:
         model: in evaluation mode.
-        features: of the image's tokens, ``(N, ·)``.
+        tokens: of the image.
         label: the class.
         batch: subsets in a pass (default: 32, or 512 on a GPU).
         progress: called after each pass with the number of subsets asked so far.
@@ -37,27 +39,25 @@ class Subsets:
         asked: how many subsets were asked; one with gradients counts as three.
     """
 
-    def __init__(self, model: SpitModel, features: Tensor, label: int, batch: int | None = None,
+    def __init__(self, model: SpitModel, tokens: ImageTokens, label: int, batch: int | None = None,
                  progress: Callable[[int], None] = lambda passes: None) -> None:
-        self.model, self.features, self.label = model, features, label
+        self.model, self.tokens, self.label = model, tokens, label
         self.asked = 0
-        self._batch, self._progress = batch or BATCHES[features.is_cuda], progress
+        self._batch, self._progress = batch or BATCHES[tokens.features.is_cuda], progress
 
     @torch.no_grad()
     def __call__(self, present: Tensor) -> Tensor:
         """``(S, N)`` bool, on any device, to ``(S,)`` float32 on the features' device."""
         answers = []
-        for some in present.to(self.features.device).split(self._batch):
-            offsets = torch.cat([some.new_zeros(1, dtype=torch.int64), some.sum(1).cumsum(0)])
-            chosen = Tokens(self.features[some.nonzero()[:, 1]], offsets)
-            answers.append(_logits(self.model, chosen).float().softmax(1)[:, self.label])
+        for some in present.to(self.tokens.features.device).split(self._batch):
+            answers.append(_logits(self.model, self.tokens.subsets(some)).float().softmax(1)[:, self.label])
             self.asked += len(some)
             self._progress(self.asked)
         return torch.cat(answers)
 
     def slopes(self, present: Tensor) -> Tensor:
         """The slope of the class's log-probability by each token's presence, ``(S, N)`` bool to float64 on the CPU."""
-        found = presence_slopes(self.model, self.features, present, self.label)
+        found = presence_slopes(self.model, self.tokens, present, self.label)
         self.asked += BACKWARD * len(present)
         self._progress(self.asked)
         return found.cpu().double()
@@ -114,9 +114,9 @@ class TokenRemoval(Options, ABC):
 
     def token_values(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         """The values of each image's tokens, ``(N,)`` each, on the CPU."""
-        asked = zip(seen.images, seen.features, token_centers(seen), classes.tolist(), strict=True)
-        return [self.values(Subsets(seen.model, rows, label, self.batch, self.progress), centers,
-                            image_generator(image, self.seed)).cpu() for image, rows, centers, label in asked]
+        asked = zip(seen.images, image_tokens(seen), token_centers(seen), classes.tolist(), strict=True)
+        return [self.values(Subsets(seen.model, tokens, label, self.batch, self.progress), centers,
+                            image_generator(image, self.seed)).cpu() for image, tokens, centers, label in asked]
 
     @abstractmethod
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:

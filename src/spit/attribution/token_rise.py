@@ -1,36 +1,36 @@
-"""RISE (Petsiuk, Das & Saenko, 2018) by absence: how likely the class is where a token is present."""
+"""How likely a class is where a token is present, after RISE (Petsiuk, Das & Saenko, 2018), by absence."""
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from spit.attribution.absence import image_tokens
 from spit.attribution.lime import image_generator
+from spit.attribution.regression import regress
 from spit.attribution.relevance import class_relevance
 from spit.attribution.removal import Subsets, TokenRemoval, random_cells, token_centers
 from spit.forward_pass import ForwardPass
 from spit.options import documented, option, same
 
-Slopes = Callable[[Tensor], Tensor]  # subsets (S, N) to slopes (S, N), as Subsets.slopes
-
 
 @documented
 @dataclass(frozen=True)
 class TokenRise(TokenRemoval):
-    """``E[Φ | v present] − E[Φ | v absent]`` over random subsets of the tokens, with relevance as a prior.
+    """What a token adds to the probability in random subsets, with relevance and slopes by presence added.
 
     RISE scales random grids up to smooth masks and paints the rest black. Here tokens are divided into random cells
-    (:func:`~spit.attribution.removal.random_cells`), the cells are dealt into ``parts``, and the model sees each part
-    alone. So every token is present in exactly one subset of each division, and a pass has a fifth of the tokens.
+    (:func:`~spit.attribution.removal.random_cells`), the cells are dealt into parts of equal size, and the model sees
+    each part alone: a fifth of the tokens, which tells what is enough for the class, and a half, which also tells what
+    speaks against it. Values follow from both by regression (:func:`~spit.attribution.regression.regress`).
 
-    A few hundred passes leave each token's value noisy, and say little on tokens that speak against the class. So more
-    is added, all of it smoothed over neighbours and standardised: :class:`~spit.attribution.Relevance`, what the whole
-    image would miss; and slopes by presence (:func:`~spit.attribution.presence.presence_slopes`), which have a sign,
-    over random halves of the tokens and while tokens are shed (:func:`shed_slopes`). Half of ``samples`` goes to parts,
-    a seventh to halves and a twentieth to shedding, where a pass with gradients counts as three. With ``smooth=0,
-    prior=0, slopes=0`` values are the differences themselves, and the backbone need not report its attention.
+    A few hundred passes leave each value noisy. So more is added, standardised and smoothed over neighbours:
+    :class:`~spit.attribution.Relevance`, what the whole image would miss; and slopes by presence
+    (:func:`~spit.attribution.presence.presence_slopes`), which have a sign, of all tokens and of random halves.
+    Three eighths of ``samples`` go to fifths, as many to halves and a fifth to slopes, where a pass with gradients
+    counts as three. With ``prior=0, slopes=0`` the backbone need not report its attention.
 
     Example:
         >>> import spit, torch
@@ -47,69 +47,65 @@ class TokenRise(TokenRemoval):
     smooth: float = option(0.8, "Deviation of the Gaussian that values are smoothed with, in mean widths of a token",
                            least=0)
     prior: float = option(0.5, "Weight of relevance, which is added", least=0)
-    slopes: float = option(0.5, "Weight of the slopes by presence, over halves and while tokens are shed", least=0)
+    slopes: float = option(0.5, "Weight of the slopes by presence, of all tokens and of halves", least=0)
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         prior = class_relevance(seen, classes)[:, 1:].cpu().double() if self.prior > 0 else None
-        asked = zip(seen.images, seen.features, token_centers(seen), classes.tolist(), strict=True)
+        asked = zip(seen.images, image_tokens(seen), token_centers(seen), classes.tolist(), strict=True)
         found = []
-        for index, (image, rows, centers, label) in enumerate(asked):
-            ask, random = Subsets(seen.model, rows, label, self.batch, self.progress), image_generator(image, self.seed)
-            width = self.smooth * (image[0].numel() / len(rows)) ** 0.5
-            value = smoothed(self.values(ask, centers, random), centers, width)
-            added = [] if prior is None else [(self.prior, prior[index, : len(rows)])]
+        for index, (image, tokens, centers, label) in enumerate(asked):
+            ask = Subsets(seen.model, tokens, label, self.batch, self.progress)
+            random = image_generator(image, self.seed)
+            value = self.values(ask, centers, random)
+            added = [] if prior is None else [(self.prior, prior[index, : len(centers)])]
             if self.slopes > 0:
-                halves = random_halves(centers, max(1, self.samples // 21), self.cells, random)
-                shed = shed_slopes(ask.slopes, centers, width, self.samples // 64)
-                added += [(self.slopes, mean_slopes(ask.slopes, halves)), (self.slopes, shed)]
-            if added:
-                value = standardised(value)
-                for weight, own in added:
-                    value = value + weight * standardised(smoothed(own, centers, width))
+                subsets = [torch.ones(1, len(centers), dtype=torch.bool)]
+                if self.samples >= 64:
+                    subsets.append(random_parts(centers, self.samples // 32, self.cells, 2, random).flatten(0, 1))
+                added += [(self.slopes, mean_slopes(ask.slopes(present), present)) for present in subsets]
+            for weight, own in added:
+                value = value + weight * standardised(smoothed(own, centers, self.width(centers)))
             found.append(value)
         return seen.paint(torch.cat(found).float().to(seen.logits.device))
 
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
-        count = min(self.cells, len(centers))
-        parts = min(self.parts, count)
-        passes = self.samples // 2 if self.slopes > 0 else self.samples
-        cells = random_cells(centers, max(1, passes // parts), self.cells, random)  # (divisions, N)
-        part = (torch.rand(len(cells), count, generator=random).argsort(1) % parts).gather(1, cells)
-        present = part[:, None] == torch.arange(parts)[:, None]  # (divisions, parts, N)
-        answers = ask(present.flatten(0, 1)).cpu().double().view(len(cells), parts)
-        own = answers.gather(1, part)
-        return (own - (answers.sum(1, keepdim=True) - own) / max(parts - 1, 1)).mean(0)
+        passes, found = 3 * self.samples // 8, torch.zeros(len(centers), dtype=torch.float64)
+        for parts in (self.parts, 2):
+            draws = max(1, passes // (2 * parts))  # for each number of cells
+            answers = []
+            for cells in (self.cells, 2 * self.cells):
+                present = random_parts(centers, draws, cells, parts, random).flatten(0, 1)
+                answers.append((present, ask(present).cpu()))
+            found += standardised(regress(answers, centers, self.width(centers)))
+        return found
+
+    def width(self, centers: Tensor) -> float:
+        """``smooth`` in pixels."""
+        return self.smooth * token_width(centers)
 
 
-def random_halves(centers: Tensor, draws: int, cells: int, random: torch.Generator) -> Tensor:
-    """Subsets of half of the tokens, rounded up, made of whole cells but for one, ``(draws, N)`` bool."""
+def random_parts(centers: Tensor, draws: int, cells: int, parts: int, random: torch.Generator) -> Tensor:
+    """Random cells in random order, cut into parts of equal size, ``(draws, parts, N)`` bool.
+
+    Every token is in a part. Sizes are rounded up, so neighbouring parts may share a token; sequences of equal length
+    are faster.
+    """
     own = random_cells(centers, draws, cells, random)
     order = torch.rand(draws, len(centers), generator=random).gather(1, own).argsort(dim=1, stable=True).argsort(1)
-    return order < (len(centers) + 1) // 2
+    size = -(-len(centers) // parts)
+    first = torch.linspace(0, len(centers) - size, parts).round()[:, None]
+    return (order[:, None] >= first) & (order[:, None] < first + size)
 
 
-def mean_slopes(slopes: Slopes, present: Tensor) -> Tensor:
-    """The mean slope of each token over the subsets that have it, ``(N,)``; 0 if none has."""
-    return slopes(present).sum(0) / present.sum(0).clamp(min=1)
+def mean_slopes(slopes: Tensor, present: Tensor) -> Tensor:
+    """The mean slope of each token over the subsets that have it, ``(S, N)`` to ``(N,)``; 0 if none has."""
+    return slopes.sum(0) / present.sum(0).clamp(min=1)
 
 
-def shed_slopes(slopes: Slopes, centers: Tensor, width: float, steps: int) -> Tensor:
-    """The sum of the slopes while the tokens of the lowest are shed, an eighth at a step, from all tokens on, ``(N,)``.
-
-    The slope of all tokens at once misses those that stand in for each other. ``width`` smooths the slopes by which
-    tokens are shed.
-    """
-    present = torch.ones(1, len(centers), dtype=torch.bool)
-    total = torch.zeros(len(centers), dtype=torch.float64)
-    for step in range(1, steps + 1):
-        [present_now], found = present, torch.zeros_like(total)
-        found[present_now] = smoothed(slopes(present)[0][present_now], centers[present_now], width)
-        total += found
-        left = len(centers) - step * len(centers) // 8
-        kept = found.masked_fill(~present_now, -torch.inf).topk(max(left, 1)).indices
-        present = torch.zeros_like(present)
-        present[0, kept] = True
-    return total
+def token_width(centers: Tensor) -> float:
+    """The side of a token if all are squares that fill a rectangle, in pixels; 0 for tokens in a line."""
+    sides = centers.amax(0) - centers.amin(0)
+    return float(sides.prod().sqrt()) / max(math.sqrt(len(centers)) - 1, 1e-6)
 
 
 def smoothed(values: Tensor, centers: Tensor, width: float) -> Tensor:

@@ -21,9 +21,15 @@ def standardize(images: Tensor) -> Tensor:
     Note:
         Any number of channels other than 3 uses the mean of the three constants.
     """
-    channels = images.shape[1]
-    mean, std = (torch.from_numpy(per_channel(constants, channels)) for constants in (IMAGENET_MEAN, IMAGENET_STD))
-    return (images - mean.to(images)) / std.to(images)
+    mean, std = _constants(images.shape[1], images.dtype, images.device)
+    return (images - mean) / std
+
+
+@lru_cache(maxsize=64)  # a CUDA graph cannot record a copy from the host
+def _constants(channels: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    with torch.inference_mode(False):
+        mean, std = (torch.from_numpy(per_channel(each, channels)) for each in (IMAGENET_MEAN, IMAGENET_STD))
+        return mean.to(device, dtype), std.to(device, dtype)
 
 
 NORMALIZATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -1,0 +1,69 @@
+"""The tokens of an image, any of which can be absent: from the sequence, and from the patches of the others."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spit.features import FeatureExtractor
+from spit.features.color import normalize, squares
+from spit.forward_pass import ForwardPass
+from spit.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class ImageTokens:
+    """The features of one image's tokens, and which token lies where in their patches.
+
+    A token whose patch is a square around its region (``fill="image"``) also shows its neighbours. If one of them is
+    absent, its part of the patch gets the image's mean colour; otherwise the model would still see what was left out.
+
+    Attributes:
+        features: ``(N, ·)``, the colours first, channel by channel.
+        cells: the token at each of the K² cells of each patch, ``(N, K²)`` int64; None if patches show no neighbours.
+        color: the image's mean colour as the model sees it, ``(C, 1)``.
+    """
+
+    features: Tensor
+    cells: Tensor | None = None
+    color: Tensor | None = None
+
+    def subsets(self, present: Tensor) -> Tokens:
+        """The tokens of each subset, ``(S, N)`` bool on the features' device, packed one subset after the other."""
+        offsets = torch.cat([present.new_zeros(1, dtype=torch.int64), present.sum(1).cumsum(0)])
+        subset, token = present.nonzero().unbind(1)
+        values = self.features[token]
+        if self.cells is not None and self.color is not None:
+            shown = present[subset[:, None], self.cells[token]]  # (rows, K²)
+            width = len(self.color) * self.cells.shape[1]
+            colors = values[:, :width].unflatten(1, (len(self.color), -1))
+            values[:, :width] = torch.where(shown[:, None], colors, self.color).flatten(1)
+        return Tokens(values, offsets)
+
+
+def image_tokens(seen: ForwardPass) -> list[ImageTokens]:
+    """The tokens of each image of a pass."""
+    extractor, partition = seen.model.extractor, seen.partition
+    rows = list(seen.features)
+    if not isinstance(extractor, FeatureExtractor) or extractor.fill != "image" or extractor.preset == "published":
+        return [ImageTokens(own) for own in rows]
+    labels = [one for block in partition.blocks for one in block]
+    boxes = partition.boxes() if partition.frames is None else partition.frames
+    found = []
+    for own, image, label, box in zip(rows, seen.images, labels, boxes.split(partition.counts.tolist()), strict=True):
+        color = normalize(image[None], extractor.normalization).mean((2, 3)).T
+        windows = squares(box, *label.shape) if partition.frames is None else box
+        found.append(ImageTokens(own, patch_cells(label.long(), windows, extractor.resolution), color))
+    return found
+
+
+def patch_cells(labels: Tensor, windows: Tensor, resolution: int) -> Tensor:
+    """The label in the middle of each cell of a K × K grid on each window.
+
+    Shape:
+        labels ``(H, W)`` and windows ``(N, 4)``, ``(y0, x0, y1, x1)`` with exclusive ends, to ``(N, K²)``.
+    """
+    middle = (torch.arange(resolution, device=labels.device) + 0.5) / resolution
+    places = windows[:, :2, None] + (windows[:, 2:] - windows[:, :2])[:, :, None] * middle  # (N, 2, K)
+    y, x = (axis.long().clamp(0, side - 1) for axis, side in zip(places.unbind(1), labels.shape, strict=True))
+    return labels[y[:, :, None], x[:, None]].flatten(1)
