@@ -1,9 +1,12 @@
-"""The explorer's page in Chromium: scripting for each move of the pointer, and seconds until a picture is shown.
+"""The explorer's page: scripting for each move of the pointer, seconds until a picture is shown, and memory.
 
     python benchmarks/explorer.py [--moves 60] [--rounds 5] [--side 512] [--device cpu]
+    python benchmarks/explorer.py --memory 24      # resident memory of the service as pictures are explained
 
-Needs Playwright (extra ``dev``) and a Chromium on the path. The picture is a view of scikit-image's photos, another one
-in each round, so that nothing is kept from the last. A first view is over when the tokens are painted.
+Needs Playwright (extra ``dev``) and a Chromium on the path; ``--memory`` needs neither. The picture is a view of
+scikit-image's photos, another one in each round, so that nothing is kept from the last. A first view is over when the
+tokens are painted. ``--memory`` asks for what the page asks for: each picture with its labels, tokens and the last
+layer's attention, and its relevance map; then the map of the first picture again.
 """
 
 import shutil
@@ -11,14 +14,16 @@ import time
 from itertools import cycle
 from typing import Any
 
+import httpx
 import numpy as np
 from provenance import arguments, launch, print_provenance
 
-from serve import jpeg, service
+from serve import jpeg, memory, service
 from spit.bench.photos import photo_batch, sample_photos
 from spit.errors import MissingExtra
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PARTS = ("image.png", "labels.png", "parents.bin", "regions.bin", "tokens.bin")  # of a picture
 PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -28,7 +33,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="pictures for each renderer")
     parser.add_argument("--side", type=int, default=512, help="of the pictures")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--memory", type=int, default=0, help="pictures to explain, instead of measuring the page")
     args = parser.parse_args()
+    if args.memory:
+        print_provenance("scikit-image's photos", seed=0)
+        with service("--device", args.device, "--time-limit", "300") as (address, process):
+            explained(address, process, args.memory, args.side)
+        return
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
@@ -56,6 +67,30 @@ def main() -> None:
                   f"{np.median(seconds):12.2f} {min(seconds):6.2f}", flush=True)
             page.close()
         browser.close()
+
+
+def explained(address: str, process: int, count: int, side: int) -> None:
+    """Print the service's memory as different pictures are explained, and the seconds of an explanation."""
+    views = photo_batch(sample_photos(), count, side, side).movedim(1, -1).numpy()
+    with httpx.Client(base_url=f"{address}/explorer", timeout=120) as client:
+        print(f"pictures     MB explanation s\n{0:8d} {memory(process):6.0f}")
+        names = []
+        for number, view in enumerate(views, start=1):
+            files = {"image": ("view.jpg", jpeg(view), "image/jpeg")}
+            names.append(client.post("/pictures", files=files).raise_for_status().json()["id"])
+            for path in (*PARTS, "attention.bin"):
+                client.get(f"/pictures/{names[-1]}/{path}").raise_for_status()
+            seconds = explain(client, names[-1])
+            if number % 4 == 0 or number == count:
+                print(f"{number:8d} {memory(process):6.0f} {seconds:13.2f}", flush=True)
+        print(f"   first {memory(process):6.0f} {explain(client, names[0]):13.2f}")
+
+
+def explain(client: httpx.Client, name: str) -> float:
+    """Seconds of a relevance map."""
+    started = time.perf_counter()
+    client.post(f"/pictures/{name}/explain", json={"method": "relevance"}).raise_for_status()
+    return time.perf_counter() - started
 
 
 def first_view(page: Any, number: int, data: bytes) -> float:

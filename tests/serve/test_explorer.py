@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
@@ -17,8 +18,9 @@ from starlette.testclient import TestClient
 import spit
 from spit.predictor import Predictor
 from spit.segmentation.rle import decode_mask
+from spit.serve.memory import _malloc_trim, release
 from spit.serve.models import Models
-from spit.serve.pictures import FULL, Pictures, region_table
+from spit.serve.pictures import Pictures, region_table
 
 OPTIONS = [{}, {"max_tokens": "20", "refine": "2", "compactness": "0.1"}, {"tokenizer": "patch"},
            {"tokenizer": "voronoi"}, {"model": "spit_tiny_16.masked_retrofit"}]
@@ -155,22 +157,72 @@ def test_about(client: TestClient) -> None:
 
 
 def test_old_pictures_go(serve, png) -> None:
-    client = serve(pictures=FULL + 2)
-    first = add(client, png(seed=1))
-    tokens = get(client, first, "tokens.bin")
-    others = [add(client, png(seed=seed)) for seed in range(2, FULL + 3)]
-    picture = client.app.state.service.pictures.get(first["id"])
-    assert picture._prediction is None  # computed again when it is needed
-    for one in others[-2:]:
-        assert client.post(f"/explorer/pictures/{one['id']}/explain", json={}).status_code == 200
-    kept = [client.app.state.service.pictures._kept[one["id"]] for one in others[-2:]]
-    assert [True in one._prediction.passes[0]._traces for one in kept] == [False, True]  # a graph of the last alone
-    assert client.post(f"/explorer/pictures/{first['id']}/segment", json={}).status_code == 200
-    assert get(client, first, "tokens.bin") == tokens
+    client = serve(pictures=3)
+    first, second, third = (add(client, png(seed=seed)) for seed in range(3))
+    assert get(client, first, "image.png")  # so that the second is the one used longest ago
     add(client, png(seed=99))
-    assert client.get(f"/explorer/pictures/{others[0]['id']}/image.png").status_code == 404
-    assert client.get(f"/explorer/pictures/{first['id']}/image.png").status_code == 200
-    assert len(Pictures(1)) == 0
+    assert client.get(f"/explorer/pictures/{second['id']}/image.png").status_code == 404
+    assert get(client, first, "image.png")
+    assert get(client, third, "image.png")
+    assert len(Pictures(1, 1)) == 0
+
+
+def test_pictures_are_bounded_by_bytes(serve, png) -> None:
+    """Passes go first, then whole pictures; what is computed again is the same."""
+    client, sides = serve(pictures=1000, picture_megabytes=12), (160, 128)
+    kept = client.app.state.service.pictures
+    first = add(client, png(*sides, seed=1))
+    about = f"/explorer/pictures/{first['id']}"
+    tokens, mask = get(client, first, "tokens.bin"), client.post(f"{about}/segment", json={}).json()
+    whole = kept.nbytes
+    passes = sum(one.nbytes for one in kept.get(first["id"])._prediction.passes)
+    assert whole > passes > first["tokens"] * first["layers"] * first["width_of_token"] * 4
+    others: list[dict[str, Any]] = []
+    while kept.get(first["id"])._prediction is not None:
+        others.append(add(client, png(*sides, seed=len(others) + 2)))
+        kept._kept.move_to_end(first["id"], last=False)  # looking at it counts as use
+        assert kept.nbytes <= 12 * 2**20
+    assert get(client, first, "tokens.bin") == tokens
+    assert client.post(f"{about}/segment", json={}).json() == mask
+    assert kept._kept[first["id"]]._prediction is not None
+    for one in others:
+        response = client.post(f"/explorer/pictures/{one['id']}/explain", json={})
+        assert response.status_code == 200
+        [looked] = kept._kept[one["id"]]._prediction.passes
+        assert list(looked._traces) == [False]  # no graph outlives the answer
+        assert kept.nbytes <= 12 * 2**20
+    seed = 100
+    while kept.get(first["id"]) is not None:
+        kept._kept.move_to_end(first["id"], last=False)
+        last = add(client, png(*sides, seed=seed))
+        for path in ("image.png", "labels.png", "regions.bin", "tokens.bin"):
+            get(client, last, path)
+        assert kept.nbytes <= 12 * 2**20
+        seed += 1
+    assert client.get(f"{about}/image.png").status_code == 404
+    assert 1 < len(kept) < 100
+    kept._most_bytes = 1
+    kept.trim()
+    assert len(kept) == 1  # the last one stays, or the page could show nothing
+    assert get(client, last, "image.png")
+
+
+def test_memory_goes_back() -> None:
+    """Small blocks with one kept at the end stay in glibc's arena until they are released."""
+    if _malloc_trim() is None:
+        pytest.skip("the C library cannot give memory back")
+    blocks = [bytes(60_000) for _ in range(4000)]
+    last = bytes(60_000)
+    full = _resident()
+    del blocks
+    release()
+    assert full - _resident() > 150
+    assert len(last) == 60_000
+
+
+def _resident() -> float:
+    """MB."""
+    return psutil.Process().memory_info().rss / 1e6
 
 
 def run_snippet(client: TestClient, about: dict[str, Any], query: str, more: str, folder: Path) -> str:
@@ -218,7 +270,7 @@ def test_snippet_of_a_mask_changed_by_hand(client: TestClient, cat: bytes, tmp_p
     picture = client.app.state.service.pictures.get(about["id"])  # type: ignore[attr-defined]
     found = client.post(f"/explorer/pictures/{about['id']}/segment", json={}).json()
     mask = decode_mask(**found["mask"])
-    labels, token = picture.labels.numpy(), picture.token_level
+    labels, token = picture.labels, picture.token_level
     edits, level = [], about["label_level"]
     for way in np.split(np.frombuffer(picture.parents, "<u2"), np.cumsum(picture.counts[level:-1])):
         if level in (token - 1, token, token + 1):

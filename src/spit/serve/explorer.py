@@ -12,6 +12,7 @@ from spit.segmentation.correspondence import scenes
 from spit.serve import snippets
 from spit.serve.answers import encode_half, read_class, scaled, segment, segmentation_json, top_classes, watched
 from spit.serve.errors import ApiError
+from spit.serve.memory import release
 from spit.serve.models import TOKENIZERS
 from spit.serve.pictures import Picture
 from spit.serve.samples import sample_names, sample_png
@@ -34,6 +35,22 @@ def explorer_routes(service: Service) -> APIRouter:
         if picture is None:
             raise ApiError("not_found", "The service does not keep this picture any more; send it again.")
         return picture
+
+    async def ask(request: Request, work: Callable[[], Any], *pictures: Picture) -> Any:
+        """The worker's answer about pictures, of which graphs do not outlive it."""
+
+        def answer() -> Any:
+            try:
+                return work()
+            finally:
+                for picture in pictures:
+                    picture.drop_gradients()
+                release()
+
+        try:
+            return await service.alone(request, answer)
+        finally:
+            service.pictures.trim()
 
     @router.get("/about")
     async def about() -> dict[str, Any]:
@@ -75,7 +92,9 @@ def explorer_routes(service: Service) -> APIRouter:
         @router.get(f"/pictures/{{id}}/{path}")
         async def one(id: str) -> Response:
             picture = find(id)
-            return Response(await service.aside(lambda: make(picture)), media_type=kind)
+            data = await service.aside(lambda: make(picture))
+            service.pictures.trim()
+            return Response(data, media_type=kind)
 
     serve_bytes("image.png", "image/png", lambda picture: picture.image_png)
     serve_bytes("labels.png", "image/png", lambda picture: picture.labels_png)
@@ -87,6 +106,7 @@ def explorer_routes(service: Service) -> APIRouter:
         picture = find(id)
         with service.batcher:
             data = await service.alone(request, lambda: picture.tokens_bin)
+        service.pictures.trim()
         return Response(data, media_type=BINARY, headers=_shape(picture.tokens, len(data) // (2 * picture.tokens)))
 
     @router.get("/pictures/{id}/attention.bin")
@@ -97,6 +117,7 @@ def explorer_routes(service: Service) -> APIRouter:
             raise ApiError("invalid_request", f"layer: expected a layer from 0 to {depth - 1}.")
         with service.batcher:
             data = await service.alone(request, lambda: picture.attention(layer % depth))
+        service.pictures.trim()
         return Response(data, media_type=BINARY, headers=_shape(heads, picture.tokens + 1, picture.tokens + 1))
 
     @router.get("/jobs/{job}")
@@ -111,7 +132,7 @@ def explorer_routes(service: Service) -> APIRouter:
             state = _begin(service, job)
             method = watched(service.models.method(picture.predictor, asked.method, asked.samples), state)
             target = read_class(picture.predictor.class_names, asked.target)
-            values = await service.alone(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy())
+            values = await ask(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy(), picture)
             state["done"] = state["total"]
         found, scale = scaled(values if asked.method == "lime" else picture.token_values(values))
         return Response(found.astype("<f2").tobytes(), media_type=BINARY,
@@ -122,8 +143,8 @@ def explorer_routes(service: Service) -> APIRouter:
         picture = find(id)
         with service.batcher:
             asked = validate(SegmentPicture, await read_json(request))
-            found = await service.alone(request, lambda: segment(picture.prediction, asked.method, asked.clean,
-                                                                 asked.tau))
+            found = await ask(request, lambda: segment(picture.prediction, asked.method, asked.clean, asked.tau),
+                              picture)
         return {**segmentation_json(found, 0), "values": encode_half(found.values), "clean": asked.clean}
 
     @router.post("/correspond")
@@ -138,7 +159,8 @@ def explorer_routes(service: Service) -> APIRouter:
                 source, *targets = (scenes(picture.prediction, Cut())[0].side.int().tolist() for picture in pictures)
                 return {"source": source, "targets": targets}
 
-            return await service.alone(request, work)
+            answer: dict[str, Any] = await ask(request, work, *pictures)
+            return answer
 
     @router.get("/pictures/{id}/snippet")
     async def snippet(id: str, fields: Annotated[SnippetFields, Query()]) -> Response:

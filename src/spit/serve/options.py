@@ -33,6 +33,8 @@ class ServeOptions(Options):
     max_pixels: int = option(25_000_000, "Refuse images of more pixels", least=1)
     max_side: int = option(1024, "Longest side at which a model sees a whole image", least=16)
     pictures: int = option(32, "Pictures that the explorer's page keeps, of all users together", least=1)
+    picture_megabytes: int = option(
+        256, "Memory for the page's pictures, in MiB; those used longest ago go first", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,3 +59,8 @@ class ServeOptions(Options):
     def max_bytes(self) -> int:
         """Largest request in bytes."""
         return self.max_megabytes * MIB
+
+    @property
+    def picture_bytes(self) -> int:
+        """Memory for the page's pictures in bytes."""
+        return self.picture_megabytes * MIB

@@ -21,11 +21,12 @@ from spit.segmentation.saliency import hierarchy_of
 
 MOST_LABELS = 2**16 - 1  # regions of the finest level that travels
 COARSER = 4  # how many times fewer regions each level above the tokens has
-FULL = 6  # pictures that keep what the model computed, 40 MB each at 512 × 400; of others it is computed again
 
 
 class Picture:
     """A picture, what a model made of it, and the forms in which that travels. Of the worker's thread alone.
+
+    It keeps pixels, labels and half floats, about 3 MB at 512 × 512. The pass of the model, 55 MB, can be dropped.
 
     Args:
         predictor: the model, with the tokenizer that was asked for.
@@ -47,13 +48,23 @@ class Picture:
             found = self._prediction = self.predictor(self.image, crop=False, size=min(self.height, self.width))
         return found
 
-    def drop(self) -> None:
-        """Forget what can be computed again."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it keeps, graphs left out."""
+        found = self._prediction
+        return sum(map(_size, list(vars(self).values()))) + (
+            sum(one.nbytes for one in found.passes) if found is not None else 0)
+
+    def drop(self) -> int:
+        """Forget what can be computed again; returns the bytes."""
+        before = self.nbytes
         self._prediction = None
+        return before - self.nbytes
 
     def drop_gradients(self) -> None:
         """Forget what only explanations need."""
-        for one in self._prediction.passes if self._prediction is not None else ():
+        found = self._prediction
+        for one in found.passes if found is not None else ():
             one.forget_gradients()
 
     def _levels(self) -> None:
@@ -65,8 +76,8 @@ class Picture:
         self.token_level = len(hierarchy) - 1
         self.tokens = int(counts[-1])
         self.label_level = next((level for level, count in enumerate(counts) if count <= MOST_LABELS), self.token_level)
-        self.token_labels: NDArray[np.int32] = partition.blocks[0][0].cpu().numpy()
-        self.labels = hierarchy[self.label_level].blocks[0][0].cpu()
+        self.token_labels = _least(partition.blocks[0][0].cpu().numpy())
+        self.labels = _least(hierarchy[self.label_level].blocks[0][0].cpu().numpy())
         parents = [hierarchy.parents[level].cpu().numpy() for level in range(self.label_level, self.token_level)]
         features, below = hierarchy.features[0][0].cpu(), partition.blocks[0][0].cpu()
         while counts[-1] > COARSER:
@@ -88,7 +99,7 @@ class Picture:
     @cached_property
     def labels_png(self) -> bytes:
         """The label map of the finest level that travels, 16-bit grey."""
-        return _png(Image.fromarray(self.labels.numpy().astype(np.uint16)))
+        return _png(Image.fromarray(self.labels.astype(np.uint16)))
 
     @cached_property
     def tokens_bin(self) -> bytes:
@@ -115,19 +126,25 @@ class Picture:
 
 
 class Pictures:
-    """Pictures by a random name; the one that was used longest ago goes first. Of the event loop alone."""
+    """Pictures by a random name, within a number of bytes and of pictures. Of the event loop alone.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    Beyond that, passes of the model are dropped first and then whole pictures, those first that were used longest ago.
+    The picture used last stays whole.
+
+    Args:
+        most: pictures.
+        most_bytes: of all pictures together.
+    """
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
         self._kept: OrderedDict[str, Picture] = OrderedDict()
 
     def add(self, picture: Picture) -> str:
         """Keep a picture; returns its name."""
         name = secrets.token_urlsafe(12)
         self._kept[name] = picture
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        self._trim()
+        self.trim()
         return name
 
     def get(self, name: str) -> Picture | None:
@@ -135,21 +152,29 @@ class Pictures:
         picture = self._kept.get(name)
         if picture is not None:
             self._kept.move_to_end(name)
-            self._trim()
         return picture
 
-    def _trim(self) -> None:
-        *others, _ = self._kept.values()
-        for picture in others[: 1 - FULL]:
-            picture.drop()
-        for picture in others:
-            picture.drop_gradients()
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all pictures."""
+        return sum(picture.nbytes for picture in self._kept.values())
+
+    def trim(self) -> None:
+        """Keep to the limits; to be called when pictures may have grown."""
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        excess = self.nbytes - self._most_bytes
+        for picture in list(self._kept.values())[:-1]:
+            if excess > 0:
+                excess -= picture.drop()
+        while excess > 0 and len(self._kept) > 1:
+            excess -= self._kept.popitem(last=False)[1].nbytes
 
     def __len__(self) -> int:
         return len(self._kept)
 
 
-def region_table(image: Tensor, labels: NDArray[np.int32], count: int) -> NDArray[np.float64]:
+def region_table(image: Tensor, labels: NDArray[Any], count: int) -> NDArray[np.float64]:
     """Eight figures of each region, ``(N, 8)``; see :attr:`Picture.regions_bin`."""
     flat = labels.ravel()
     pixels = to_float(image[None])[0].cpu().double().numpy()
@@ -164,6 +189,16 @@ def region_table(image: Tensor, labels: NDArray[np.int32], count: int) -> NDArra
     means = [np.bincount(flat, values.ravel(), count) / sizes
              for values in (*pixels, np.hypot(*slopes), columns + 0.5, rows + 0.5)]
     return np.stack([sizes, *means, np.bincount(flat, edges.ravel(), count)], axis=1)
+
+
+def _size(value: object) -> int:
+    """Bytes of an array or a sent form; 0 of anything else."""
+    return len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)
+
+
+def _least(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels in the smallest type that holds them."""
+    return labels.astype(np.min_scalar_type(labels.max()))
 
 
 def _png(picture: Image.Image) -> bytes:

@@ -43,7 +43,7 @@ class Service:
         self.batcher = Batcher(options.queue, batch, self.metrics.observe_batch)
         self.metrics.taken.set_function(lambda: self.batcher.taken)
         self.metrics.waiting.set_function(self.batcher.waiting)
-        self.pictures = Pictures(options.pictures)
+        self.pictures = Pictures(options.pictures, options.picture_bytes)
         self.jobs: dict[str, dict[str, int]] = {}  # progress of long answers, by the page's names
         self.ready = False
         self._decoders = ThreadPoolExecutor(DECODERS, "spit-decoder")
