@@ -64,6 +64,16 @@ def test_answers_are_the_predictors(predictor: Predictor) -> None:
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(labels))), partition.blocks[0][0].numpy())
 
 
+@pytest.mark.parametrize("size", [None, 32, 300])
+def test_decoding_is_the_predictors_square(predictor: Predictor, size: int | None) -> None:
+    operation = Operation(predictor, Work("embed"), size)
+    for data in FILES[:3]:
+        found = operation.decode("key", data)
+        assert isinstance(found, Decoded)
+        assert found.image.is_contiguous()
+        assert torch.equal(found.image, predictor.square(load_image(data), size))
+
+
 def test_sizes(predictor: Predictor) -> None:
     rows = Operation(predictor, Work("tokenize"), size=16)(BATCH)
     assert Image.open(io.BytesIO(rows["labels"][1])).size == (29, 16)

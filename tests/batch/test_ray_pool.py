@@ -12,7 +12,7 @@ import pytest
 
 from batch.conftest import Corpus as Make
 from spit.batch.options import Cluster, Work
-from spit.batch.ray_pool import Place, _place
+from spit.batch.ray_pool import Place, _place, open_place
 from spit.batch.run import Corpus, read_rows, run_batch
 from spit.errors import SpitError
 
@@ -112,3 +112,14 @@ def test_places_with_gpus() -> None:
         _place(Cluster(), "cuda", {"CPU": 16.0})
     with pytest.raises(ValueError, match="expected --device cpu, cuda or auto with workers, got 'cuda:1'"):
         _place(Cluster(), "cuda:1", {"CPU": 16.0, "GPU": 2.0})
+
+
+@pytest.mark.parametrize(("device", "cluster", "expected"), [
+    ("cuda", Cluster(workers=0), 16), ("cuda:1", Cluster(workers=0), 16), ("cuda", Cluster(workers=0, decoders=3), 3),
+    ("cpu", Cluster(workers=0), 1), ("cpu", Cluster(workers=0, decoders=2), 2)])
+def test_one_process_decodes_on_all_cores_beside_a_gpu(monkeypatch: pytest.MonkeyPatch, device: str, cluster: Cluster,
+                                                       expected: int) -> None:
+    monkeypatch.setattr("spit.batch.ray_pool.os.cpu_count", lambda: 16)
+    monkeypatch.setattr("spit.batch.ray_pool.choose_device", lambda name: name)  # there may be no GPU here
+    with open_place(cluster, device) as place:
+        assert place == Place(0, device, expected, 0, 0)

@@ -1,5 +1,6 @@
 """``spit batch``: options to a run, and what it says."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,11 +29,22 @@ def test_a_run_and_its_continuation(run: Callable[..., Any], tmp_path: Path) -> 
     first = run()
     assert first.code == 0, first.err
     assert first.out.startswith(f"6 images: 5 rows and 1 reject are in {tmp_path / 'out'}\n")
-    assert "images/s" in first.out
+    assert re.search(r"^6 images in [\d.]+ s \([\d.]+ images/s\)$", first.out, re.MULTILINE)
     assert "6 were done earlier" in run().out
     found = run("--json").json
     assert {name: found[name] for name in ("images", "rows", "rejects", "earlier", "workers")} == {
         "images": 6, "rows": 5, "rejects": 1, "earlier": 6, "workers": 0}
+
+
+def test_no_image_succeeds(run: Callable[..., Any], images: Path) -> None:
+    for index in range(5):
+        (images / f"{index}.png").unlink()
+    for more in ((), ("--json",)):  # the second run finds all of it done
+        found = run(*more)
+        assert found.code == 1
+        assert found.err.startswith("spit: no image succeeded; the first reason: 5.png: expected an image")
+        assert found.err.count("\n") == 1
+    assert found.json["rejects"] == 1
 
 
 @pytest.mark.parametrize("op", ["tokenize", "embed", "explain", "segment"])
@@ -62,7 +74,7 @@ def test_bad_options_are_one_line(run: Callable[..., Any], spit: Callable[..., A
     assert "did you mean 'classify'?" in run("--op", "classfy").error
     assert "expected no method with op classify" in run("--method", "flow").error
     assert "expected one --model" in run("--model", "a,b").error
-    assert "there is none" in spit("batch", "--input", "nowhere", "--output", images / "o", "--workers", 0).error
+    assert "no such path exists" in spit("batch", "--input", "nowhere", "--output", images / "o", "--workers", 0).error
     assert "expected a folder for --output" in spit("batch", "--input", images, "--output", images / "5.png").error
 
 

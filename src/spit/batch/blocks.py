@@ -29,6 +29,7 @@ SHARES = 64  # blocks that even a small corpus is divided into, so that all work
 MANIFEST, LISTING, ROWS, REJECTED = "run.json", "input.parquet", "rows", "rejects"
 TEMPORARY = ".spit-writing-"
 SHOWN = 3  # differences that a message names
+WIDTH = 40  # characters of a value in it
 
 
 def block_size(images: int) -> int:
@@ -156,5 +157,8 @@ def _flat(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+    """A value as JSON has it; of a long one the beginning, with its quotes and brackets closed."""
+    if isinstance(value, str):
+        return json.dumps(value if len(value) <= WIDTH else f"{value[:WIDTH]}…", ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if not isinstance(value, list) or len(text) <= WIDTH else f"[{_short(value[0])}, …]"

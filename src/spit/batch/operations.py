@@ -13,7 +13,8 @@ from torch import Tensor
 from spit.attribution.methods import MethodOptions
 from spit.batch.arrow import pa
 from spit.batch.options import Work
-from spit.data.images import load_image
+from spit.data.crops import central_pixels
+from spit.data.images import decode
 from spit.drawing import encode_labels, encode_png
 from spit.errors import SpitError
 from spit.parts import TOKENIZERS
@@ -63,8 +64,7 @@ class Operation:
         >>> import io, spit
         >>> from PIL import Image
         >>> from spit.batch.operations import Operation
-        >>> from spit.batch.arrow import pa
-from spit.batch.options import Work
+        >>> from spit.batch.options import Work
         >>> file = io.BytesIO()
         >>> Image.new("RGB", (40, 30), "red").save(file, "PNG")
         >>> operation = Operation(spit.load("spit_tiny_16", "cpu"), Work("embed"))
@@ -119,11 +119,13 @@ from spit.batch.options import Work
         data = bytes(data)
         sha256 = hashlib.sha256(data).hexdigest()
         try:
-            image = load_image(data, self.work.max_pixels)
-            height, width = image.shape[1:]
-            if self.work.op in CROPPED:
-                image = self.predictor.square(image, self.size)
-            elif self.work.op == "tokenize" and self.size is not None:
+            pixels = decode(data, self.work.max_pixels)
+            height, width = pixels.shape[:2]
+            if self.work.op in CROPPED:  # as Predictor.square, without torch, which would start threads of its own
+                pixels = central_pixels(pixels, self.size or self.predictor.size,
+                                        self.predictor.model.config.eval_crop)
+            image = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))
+            if self.work.op == "tokenize" and self.size is not None:
                 image = resize(image, self.size)
         except (SpitError, ValueError, MemoryError) as error:
             return Rejected(key, sha256, _reason(key, error))

@@ -44,7 +44,8 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
     if cluster.workers == 0:
         if cluster.address is not None:
             raise ValueError("expected workers for --address, got 0; leave --workers out")
-        yield Place(0, choose_device(device), cluster.decoders or 1, 0, 0)
+        place = choose_device(device)
+        yield Place(0, place, cluster.decoders or _decoders(place, os.cpu_count() or 1, 1), 0, 0)
         return
     local = cluster.address is None
     ray = _ray(quiet=local)
@@ -120,8 +121,13 @@ def _place(cluster: Cluster, device: str, resources: dict[str, float]) -> Place:
     workers = cluster.workers or most
     if not 1 <= workers <= most:
         raise ValueError(f"expected 1 to {most} workers on {kind}, as this cluster has, got {workers}")
-    decoders = cluster.decoders or (max(1, cpus // gpus) if kind == "cuda" else 1)
+    decoders = cluster.decoders or _decoders(kind, cpus, gpus)
     return Place(workers, kind, decoders, min(decoders, cpus / workers) if kind == "cuda" else 1, float(kind == "cuda"))
+
+
+def _decoders(device: str, cpus: int, gpus: int) -> int:
+    """Threads of a worker: a GPU's share of the CPUs; one beside a model that runs on a CPU itself."""
+    return max(1, cpus // gpus) if device.startswith("cuda") else 1
 
 
 def _knock(address: str) -> None:

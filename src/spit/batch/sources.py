@@ -194,7 +194,8 @@ def _local(given: str) -> Iterator[tuple[str, _File]]:
     for name in expand_pattern(given):
         whole = os.path.isdir(name)
         if not whole and not os.path.isfile(name):
-            raise ImageError(f"{_shown(name)}: expected a folder or a file, but there is none; check the path")
+            raise ImageError(f"{_shown(name)}: expected a folder or a file, but no such path exists; check the "
+                             "spelling")
         for file in image_paths(name, KNOWN) if whole else [name]:
             path = os.fspath(file)
             about = os.stat(path) if os.path.exists(path) else os.lstat(path)  # a dead link is rejected when it is read

@@ -69,6 +69,7 @@ class Worker:
         self.job, self.folder = job, Folder(job.output)
         self.operation = Operation(predictor or job.predictor(), job.work, job.size)
         self.reader = Reader(job.inputs, job.columns, job.work.max_bytes)
+        self.pool = ThreadPoolExecutor(job.decoders, "spit-decoder")
         kernels.compile_at_once()
         self.operation({"key": ["first"], "bytes": [encode_png(Image.new("RGB", (64, 64)))]})  # so that no row waits
         expected, got = self.folder.manifest()["model"], self.operation.predictor.digest
@@ -95,23 +96,22 @@ class Worker:
 
     def _answers(self, items: Sequence[Item]) -> Iterator[Row | Rejected]:
         images: list[Decoded] = []
-        with ThreadPoolExecutor(self.job.decoders) as pool:
-            for one in self._loaded(pool, items):
-                if isinstance(one, Rejected):
-                    yield one
-                    continue
-                pixels = sum(other.image[0].numel() for other in (*images, one))
-                if images and (len(images) == self.job.batch or pixels > PASS_PIXELS):
-                    yield from self.operation.answer(images)
-                    images = []
-                images.append(one)
-            yield from self.operation.answer(images)
+        for one in self._loaded(items):
+            if isinstance(one, Rejected):
+                yield one
+                continue
+            pixels = sum(other.image[0].numel() for other in (*images, one))
+            if images and (len(images) == self.job.batch or pixels > PASS_PIXELS):
+                yield from self.operation.answer(images)
+                images = []
+            images.append(one)
+        yield from self.operation.answer(images)
 
-    def _loaded(self, pool: ThreadPoolExecutor, items: Sequence[Item]) -> Iterator[Decoded | Rejected]:
+    def _loaded(self, items: Sequence[Item]) -> Iterator[Decoded | Rejected]:
         """Images in order, a bounded number of them in memory."""
         waiting: deque[Future[Decoded | Rejected]] = deque()
         for item in items:
-            waiting.append(pool.submit(self._load, item))
+            waiting.append(self.pool.submit(self._load, item))
             if len(waiting) > self.job.batch + self.job.decoders:
                 yield waiting.popleft().result()
         while waiting:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from spit.batch.options import OPERATIONS, Cluster, Columns, Work
-from spit.cli.console import LongBar, print_json, show, shown
+from spit.cli.console import LongBar, print_json, show, shown, tell
 from spit.cli.options import Models, Running, TokenizerChoice, check_folder
 from spit.errors import Stopped
 from spit.options import Options, option
@@ -42,12 +42,12 @@ def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, model
 
     Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file
     in each is a block of work. A block is written whole or not at all. After any kill the same command continues with
-    the blocks that are not there; a changed input, option or model is refused. Images that fail never stop a run, and
-    the exit code stays 0. Without --workers there is a Ray actor for each GPU, or for each CPU if there is no
-    GPU. Every machine of a cluster must see --input and --output.
+    the blocks that are not there; a changed input, option or model is refused. Images that fail never stop a run. The
+    exit code is 1, with the first reason on stderr, only if every image failed. Without --workers there is a Ray actor
+    for each GPU, or for each CPU if there is no GPU. Every machine of a cluster must see --input and --output.
     """
     from spit.batch.plan import plan_batch  # these need pyarrow
-    from spit.batch.run import Corpus, run_batch
+    from spit.batch.run import Corpus, read_rows, run_batch
 
     check_folder(output)
     corpus = Corpus(tuple(inputs), work, models.expect_one(), models.size, lambda predictor: (
@@ -62,9 +62,15 @@ def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, model
             summary = run_batch(corpus, output, cluster, running.device, _progress(bar, work))
     except KeyboardInterrupt:
         raise Stopped("stopped; the same command continues with the blocks that are left") from None
+    code = 0
+    if summary.rejects and not summary.rows:
+        first = read_rows(output, rejects=True).slice(0, 1).to_pylist()[0]
+        named = "" if first["error"].startswith(first["key"]) else f"{shown(first['key'])}: "
+        tell(f"no image succeeded; the first reason: {named}{first['error']}")
+        code = 1
     if running.as_json:
         print_json({"output": str(output), **asdict(summary)})
-        return 0
+        return code
     done = summary.images - summary.earlier
     show(f"{plural(summary.images, 'image')}: {plural(summary.rows, 'row')} and {plural(summary.rejects, 'reject')} "
          f"are in {shown(output)}")
@@ -73,8 +79,8 @@ def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, model
     if summary.earlier:
         show(f"{summary.earlier:,} were done earlier")
     if done:
-        show(f"{done:,} took {_time(summary.seconds)}, {done / summary.seconds:,.1f} images/s")
-    return 0
+        show(f"{plural(done, 'image')} in {_time(summary.seconds)} ({done / summary.seconds:,.1f} images/s)")
+    return code
 
 
 def _progress(bar: LongBar, work: Work) -> "Progress":
