@@ -155,6 +155,8 @@ def test_the_interval_of_table_g1_is_over_the_runs(predictor: Make, labelled: Pa
     with Runner() as runner:
         usual, paper = (runner.evaluate(Classification([model], folder, **scoring))
                         for scoring in ({}, {"scoring": over_runs}))
+    assert "seeds 0 to 4" in usual.notes
+    assert ("Student" in usual.notes, "Student" in paper.notes) == (False, True)
     [one], [other] = usual.rows, paper.rows
     assert (other.top1.value, other.top1.spread) == (one.top1.value, one.top1.spread)
     assert other.top1.high - other.top1.value == pytest.approx(

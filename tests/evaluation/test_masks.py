@@ -69,7 +69,7 @@ def test_folders_of_other_names_and_deeper_ones(tmp_path: Path) -> None:
     write(tmp_path / "photos" / "b.jpg", np.zeros((2, 2, 3)))
     with pytest.raises(ImageError, match=r"b\.jpg: expected its mask"):
         find_samples(tmp_path, FOLDERS)
-    with pytest.raises(ImageError, match="there is none"):
+    with pytest.raises(ImageError, match="no such path exists"):
         find_samples(tmp_path / "nowhere")
 
 

@@ -5,7 +5,7 @@ import torch
 
 from spit.evaluation.masks import count_parts
 from spit.segmentation import RegionGraph, clean, decide
-from spit.segmentation.cleaning import finer_levels, without_crumbs
+from spit.segmentation.cleaning import _color_evidence, finer_levels, without_crumbs
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer
 
 
@@ -78,3 +78,20 @@ def test_small_parts_alone_go() -> None:
     lonely = np.zeros(100, bool)
     lonely[5] = True
     assert without_crumbs(graph, lonely).sum() == 1, "the largest piece stays, however small"
+
+
+def test_evidence_of_colors_pair_by_pair() -> None:
+    image, _ = disk()
+    labels = PatchTokenizer(24)(image).blocks[0][0]
+    graph = RegionGraph.of(image, labels)
+    chosen = np.arange(16) % 3 == 0
+    which = np.arange(16) < 5
+    found = _color_evidence(graph, chosen, graph, np.arange(16), which)
+    sums = np.full((5, 2), 24.0**2)
+    for one in range(5):
+        for other in set(range(16)) - {one}:
+            color = np.square(graph.colors[one] - graph.colors[other]).sum() / 5**2
+            place = np.square(graph.centers[one] - graph.centers[other]).sum() / (0.2 * 96) ** 2
+            sums[one, 0 if chosen[other] else 1] += 24**2 * np.exp(-(color + place) / 2)
+    np.testing.assert_allclose(found, np.log(sums[:, 0] / sums[:, 1]), atol=1e-4)
+    assert len(_color_evidence(graph, chosen, graph, np.arange(16), np.zeros(16, bool))) == 0

@@ -12,7 +12,7 @@ import spit
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Predictor
-from spit.segmentation import Cut
+from spit.segmentation import Cut, segment_images, segment_prediction
 from spit.segmentation.correspondence import scenes
 from spit.segmentation.saliency import orient
 from spit.tokens import Tokens
@@ -61,6 +61,32 @@ def test_an_image_s_answer_is_its_own(options: dict[str, object], model: SpitMod
         assert torch.equal(together.mask[index], alone.mask[0])
     backwards = spit.segment(model, images[::-1], **options)  # type: ignore[arg-type]
     assert all(torch.equal(a, b) for a, b in zip(backwards.mask, together.mask[::-1], strict=True))
+
+
+@pytest.mark.parametrize("sizes", [[(40, 48)] * 3, [(40, 48), (33, 60), (40, 48)]])
+def test_images_one_by_one_and_in_one_prediction(sizes: list[tuple[int, int]], model: SpitModel, scene: Scene) -> None:
+    """The same to the last bit, with two images at a time too."""
+    predictor, cut = Predictor(model), Cut()
+    images = [scene(*size, seed) for seed, size in enumerate(sizes)]
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = segment_images(predictor, images, cut)
+    finally:
+        torch.set_num_threads(before)
+    expected = segment_prediction(predictor(images, crop=False), cut)
+    assert isinstance(found.mask, Tensor) == isinstance(expected.mask, Tensor) == (len(set(sizes)) == 1)
+    for one, other in zip([*found.saliency, *found.mask, *found.partition.blocks],
+                          [*expected.saliency, *expected.mask, *expected.partition.blocks], strict=True):
+        assert torch.equal(one, other)
+    for name in ("values", "tau"):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    assert torch.equal(found.partition.offsets, expected.partition.offsets)
+
+
+def test_no_images_are_refused(model: SpitModel) -> None:
+    with pytest.raises(ValueError, match="at least one image"):
+        segment_images(Predictor(model), [], Cut())
 
 
 def test_sizes_differ(model: SpitModel, scene: Scene) -> None:

@@ -269,10 +269,8 @@ class Classification(SquareProtocol):
 
     title = "Classification"
     notes: ClassVar[str] = """\
-Shares of right answers with Wilson's 95 % interval over the images. "±" is the standard deviation over five runs, \
-seeds 0 to 4, of a model whose tokens are random; the value is their mean, and with --as-paper the interval is \
-Student's over those runs (Table G1). ReaL counts images with a label. "By class" \
-is the mean of each class's own share. Images/s is the model alone, by its median time."""
+Shares of right answers with Wilson's 95 % interval over the images. "By class" is the mean of each class's own share. \
+Images/s is the model alone, by its median time."""
 
     def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, head: Head = Head(),  # noqa: B008
                  train: LabelledFolder | None = None, real: RealLabels | None = None,
@@ -309,6 +307,16 @@ is the mean of each class's own share. Images/s is the model alone, by its media
             class_accuracy=result.class_accuracy(), tokens=result.tokens, images_per_second=result.images_per_second,
             penalties=result.penalties)]
 
+    def notes_for(self, rows: Sequence[Row]) -> str:
+        said = [self.notes]
+        if any(row.runs > 1 for row in rows):
+            interval = ", and the interval is Student's over those runs (Table G1)" if self.scoring is over_runs else ""
+            said.append('"±" is the standard deviation over five runs, seeds 0 to 4, of a model whose tokens are '
+                        f"random; the value is their mean{interval}.")
+        if any(row.real for row in rows):
+            said.append("ReaL counts images with a label.")
+        return " ".join(said)
+
     def _learn(self, predictor: Predictor, runner: Runner, train: LabelledFolder) -> Result:
         """Name classes by a head that learns from the class tokens of the training images."""
         result = Result([], self.test.labels, len(train.classes), [], [])
@@ -331,4 +339,6 @@ is the mean of each class's own share. Images/s is the model alone, by its media
         headings = ["model", "tokenizer", "head", "top-1", "top-5", "ReaL", "by class", "tokens", "images/s"]
         cells = [[row.model, row.tokenizer, row.head, str(row.top1), str(row.top5 or ""), str(row.real or ""),
                   f"{row.class_accuracy:.4f}", f"{row.tokens:.1f}", f"{row.images_per_second:.1f}"] for row in rows]
-        return [Sheet(headings, cells, words=3)]
+        filled = [column for column in range(len(headings)) if any(row[column] for row in cells)]
+        return [Sheet([headings[column] for column in filled], [[row[column] for column in filled] for row in cells],
+                      words=3)]

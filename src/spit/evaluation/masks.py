@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -103,7 +104,7 @@ def find_samples(data: Path, options: MaskFolders = MaskFolders()) -> list[Sampl
 
 def _layout(data: Path) -> tuple[str, str]:
     if not data.is_dir():
-        raise ImageError(f"{data}: expected a folder of images and masks, but there is none; check the path")
+        raise ImageError(f"{data}: expected a folder of images and masks, but no such path exists; check the spelling")
     for images, masks in LAYOUTS:
         if (data / images).is_dir() and (data / masks).is_dir():
             return images, masks
@@ -124,12 +125,12 @@ def read_mask(path: Path, size: tuple[int, int]) -> Truth:
     Raises:
         ImageError: damaged, of another aspect, or with values that this module does not describe.
     """
-    mask = load_image(path).amax(0)
+    mask = load_image(path).numpy().max(0)  # by numpy: torch would start threads in each that reads
     height, width = mask.shape
     if abs(height * size[1] / (width * size[0]) - 1) > ASPECT:
         raise ImageError(f"{path}: expected a mask of its image's {size[1]} × {size[0]} pixels or of that aspect, "
                          f"got {width} × {height}")
-    grey = at_size(mask, size).numpy()
+    grey = at_size(torch.from_numpy(mask), size).numpy()
     values = np.unique(grey)
     everywhere = np.ones(size, dtype=bool)
     if values[-1] <= 1:
@@ -221,11 +222,10 @@ def draw_page(name: str, segment: Callable[[list[Tensor]], Segmentation], scores
     known = {sample.name: sample for sample in samples}
     rows = []
     for chosen in choose(scores):
-        row = []
-        for own, iou in chosen:
-            image, truth = read_pair(known[own])
-            mask = segment([image]).mask[0].cpu().numpy()
-            row.append(Tile(draw_errors(image, mask, truth), own, f"IoU {iou:.3f}"))
+        pairs = [read_pair(known[own]) for own, _ in chosen]
+        masks = segment([image for image, _ in pairs]).mask
+        row = [Tile(draw_errors(image, mask.cpu().numpy(), truth), own, f"IoU {iou:.3f}")
+               for (image, truth), mask, (own, iou) in zip(pairs, masks, chosen, strict=True)]
         rows.append(row)
     return draw_panel(rows, f"{name}: best, median and worst of {plural(len(scores), 'image')} by IoU",
                       "yellow: found; orange: found, but not marked; blue: marked, but not found")

@@ -145,6 +145,10 @@ class Protocol(ABC):
     def sheets(self, rows: Sequence[Any]) -> list[Sheet]:
         """The rows as tables."""
 
+    def notes_for(self, rows: Sequence[Any]) -> str:
+        """What is said below the table."""
+        return self.notes
+
     def settings(self, runner: "Runner") -> dict[str, Any]:
         """What the head of the table says beside data and machine."""
         return {}
@@ -247,8 +251,9 @@ class Runner:
             ImageError: a file cannot be read; what was measured before it is kept.
         """
         rows = self.rows(protocol)
-        return Report(protocol.title, protocol.notes, protocol.sheets(rows), str(protocol.data), len(protocol.samples),
-                      protocol.settings(self), protocol.about(), rows, protocol.pictures(rows) if pictures else {})
+        return Report(protocol.title, protocol.notes_for(rows), protocol.sheets(rows), str(protocol.data),
+                      len(protocol.samples), protocol.settings(self), protocol.about(), rows,
+                      protocol.pictures(rows) if pictures else {})
 
     def rows(self, protocol: Protocol) -> list[Any]:
         """The rows of a protocol."""

@@ -28,8 +28,9 @@ from spit.evaluation.masks import (
 from spit.evaluation.report import Sheet
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
+from spit.forward_pass import each_alone
 from spit.predictor import Predictor
-from spit.segmentation import Cut, Segmentation, segment_prediction
+from spit.segmentation import Cut, Segmentation, segment_images
 from spit.segmentation.head import head_for
 
 TOKENCUT = tuple(Cut(method="cut", tau=0.2, cut_on=on, foreground="largest", clean=False) for on in ("keys", "tokens"))
@@ -76,21 +77,22 @@ class SaliencyCase(ModelCase):
         return [image.to(self.predictor.device) for image, _ in loaded]
 
     def run(self, batch: list[Tensor], runner: Runner | None = None) -> Segmentation:
-        return segment_prediction(self.predictor(batch, crop=False, size=self.shorter), self.cut)
+        return segment_images(self.predictor, batch, self.cut, self.shorter)
 
     def records(self, found: Segmentation, loaded: list[tuple[Tensor, Truth]]) -> list[Record]:
-        records: list[Record] = []
-        for index, ((_, truth), tokens) in enumerate(zip(loaded, found.partition.counts.tolist(), strict=True)):
-            mask = found.mask[index].cpu().numpy()
+        counts = found.partition.counts.tolist()
+
+        def record(index: int) -> Record:
+            truth, mask = loaded[index][1], found.mask[index].cpu().numpy()
             scores = score(found.saliency[index].cpu().numpy(), mask, truth)
             pieces, holes = count_parts(mask)
             best = f_measure(scores.positives, scores.hits, scores.foreground).max()
             curves = np.stack([scores.positives, scores.hits]).astype("<i4")
-            records.append({
-                "iou": round(scores.iou, 6), "accuracy": round(scores.accuracy, 6), "f": round(float(best), 6),
-                "foreground": scores.foreground, "tokens": tokens, "pieces": pieces, "holes": holes,
-                "positives_and_hits": base64.b64encode(curves.tobytes()).decode()})
-        return records
+            return {"iou": round(scores.iou, 6), "accuracy": round(scores.accuracy, 6), "f": round(float(best), 6),
+                    "foreground": scores.foreground, "tokens": counts[index], "pieces": pieces, "holes": holes,
+                    "positives_and_hits": base64.b64encode(curves.tobytes()).decode()}
+
+        return each_alone(record, range(len(loaded)))
 
 
 @dataclass(frozen=True)

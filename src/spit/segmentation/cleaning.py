@@ -137,13 +137,15 @@ def _color_evidence(known: RegionGraph, chosen: Choice, asking: RegionGraph, own
         own: for each region of ``asking``, the one of ``known`` that it lies in, which is not asked.
     """
     one, other = _places(asking, asking.sizes.sum())[which], _places(known, asking.sizes.sum())
-    alike = one @ other.T
+    # The products of torch and einsum, since threads of numpy's BLAS spin beside those that work on other images.
+    alike = (torch.from_numpy(one) @ torch.from_numpy(other).T).numpy()
     alike -= np.square(one).sum(1)[:, None] / 2
     alike -= np.square(other).sum(1) / 2
     np.exp(alike, out=alike)
     alike[np.arange(len(alike)), own[which]] = 0
     mean = known.sizes.mean()
-    inside, outside = (alike @ (known.sizes * side).astype(np.float32) for side in (chosen, ~chosen))
+    inside, outside = (np.einsum("vu,u->v", alike, (known.sizes * side).astype(np.float32))
+                       for side in (chosen, ~chosen))
     evidence: Floats = np.log((inside + mean) / (outside + mean)).clip(-MOST, MOST)
     return evidence
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spit.images import quantize
+from spit.segmentation.region_loops import boundaries, connect, join_edges, sum_regions
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -52,25 +53,23 @@ class RegionGraph:
             raise ValueError(f"expected labels of the image's {tuple(image.shape[1:])} pixels, got shape "
                              f"{tuple(labels.shape)}")
         pixels, numbers = quantize(image[None])[0].cpu().numpy(), labels.cpu().numpy().astype(np.int64)
-        flat, (height, width) = numbers.ravel(), numbers.shape
-        sizes = np.bincount(flat)
-        rows = np.bincount(flat, np.repeat(np.arange(height), width))
-        columns = np.bincount(flat, np.tile(np.arange(width), height))
-        sums = [np.bincount(flat, channel.ravel()) for channel in pixels]
-        one = np.concatenate([numbers[:, :-1].ravel(), numbers[:-1].ravel()])
-        other = np.concatenate([numbers[:, 1:].ravel(), numbers[1:].ravel()])
-        pairs, lengths = _edges(one, other, None, len(sizes))
+        if numbers.size == 0 or numbers.min() < 0:
+            raise ValueError(f"expected labels of 0 or more for some pixels, got shape {numbers.shape}, "
+                             f"{f'from {numbers.min()}' if numbers.size else 'without any'}")
+        count = int(numbers.max()) + 1
+        sums, sizes = sum_regions(np.ascontiguousarray(pixels), numbers, count)
+        one, other = boundaries(numbers)
+        pairs, lengths = join_edges(one, other, np.ones(len(one)), count)
         border = np.concatenate([numbers[0], numbers[-1], numbers[1:-1, 0], numbers[1:-1, -1]])
-        return RegionGraph(sizes.astype(np.float64), np.stack([*sums, rows, columns], axis=1), pairs, lengths,
-                           np.bincount(border, minlength=len(sizes)).astype(np.float64))
+        return RegionGraph(sizes, sums, pairs, lengths, np.bincount(border, minlength=count).astype(np.float64))
 
     def joined(self, groups: Integers) -> "RegionGraph":
         """The graph of larger regions: ``groups``, ``(V,)``, has the number of each region's own."""
         count = int(groups.max()) + 1
         sizes, rim, *sums = (np.bincount(groups, column, count).astype(np.float64)
                              for column in (self.sizes, self.rim, *self.sums.T))
-        one, other = groups[self.pairs].T
-        pairs, lengths = _edges(one, other, self.lengths, count)
+        one, other = (np.ascontiguousarray(ends) for ends in groups[self.pairs].T)
+        pairs, lengths = join_edges(one, other, self.lengths, count)
         return RegionGraph(sizes, np.stack(sums, axis=1), pairs, lengths, rim)
 
     @cached_property
@@ -97,26 +96,7 @@ class RegionGraph:
 
 def connected(pairs: Integers, count: int) -> Integers:
     """For each of ``count`` nodes, the smallest node that edges ``(E, 2)`` lead to, itself among them."""
-    numbers = np.arange(count)
-    while True:  # the smaller number of the two ends, for both and for what they point to
-        lower = numbers.copy()
-        ends = numbers[pairs]
-        least = ends.min(1)
-        np.minimum.at(lower, ends.ravel(), least.repeat(2))
-        lower = lower[lower]
-        if (lower == numbers).all():
-            return numbers
-        numbers = lower
-
-
-def _edges(one: Integers, other: Integers, lengths: Floats | None, count: int) -> tuple[Integers, Floats]:
-    """Each pair of different ends once, in order, and the sum of its lengths (default: 1 each)."""
-    apart = one != other
-    one, other = one[apart], other[apart]
-    keys = np.minimum(one, other) * count + np.maximum(one, other)
-    if lengths is None:
-        found, total = np.unique(keys, return_counts=True)
-    else:
-        found, place = np.unique(keys, return_inverse=True)
-        total = np.bincount(place, lengths[apart], len(found))
-    return np.stack([found // count, found % count], axis=1), total.astype(np.float64)
+    if len(pairs) and not (pairs.min() >= 0 and pairs.max() < count):
+        raise ValueError(f"expected edges between nodes 0 to {count - 1}, got {pairs.min()} to {pairs.max()}")
+    numbers: Integers = connect(pairs, count)
+    return numbers

@@ -83,12 +83,12 @@ def _fiedler(padded: Tensor, real: Tensor, tau: float | None) -> tuple[Tensor, T
     unit = F.normalize(padded, dim=2)
     cosines = torch.bmm(unit, unit.transpose(1, 2))
     used = own_threshold(cosines, real.sum(1)) if tau is None else padded.new_full((len(padded),), tau)
-    alike = cosines > used[:, None, None]
-    pairs = real[:, :, None] & real[:, None]
-    weights = torch.where(alike, padded.new_ones(()), padded.new_full((), WEAK)) * pairs
+    weights = (cosines > used[:, None, None]).to(padded.dtype).clamp_min_(WEAK)
+    own = real.to(padded.dtype)
+    weights.mul_(own[:, :, None]).mul_(own[:, None])  # padding has none
     degree = weights.sum(2)
     scale = torch.where(real, degree.clamp_min(WEAK).rsqrt(), 0.0)
     known = F.normalize(degree.sqrt(), dim=1)
-    vector = scale * leading_vectors(scale[:, :, None] * weights * scale[:, None], known)
+    vector = scale * leading_vectors(weights.mul_(scale[:, :, None]).mul_(scale[:, None]), known)
     seed = vector.abs().argmax(1, keepdim=True)
     return torch.where(vector.gather(1, seed) < 0, -vector, vector), used

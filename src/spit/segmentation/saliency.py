@@ -1,5 +1,6 @@
 """Salient objects from the tokens of a classifier (§3.2, App. E)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from spit.images import to_float
 from spit.model import SpitModel
 from spit.options import Options, documented, option
 from spit.partition import Hierarchy, Partition
-from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
+from spit.predictor import ALONE, Maps, Prediction, Predictor, Sources, at_size, stack
 from spit.segmentation.cleaning import clean, finer_levels
 from spit.segmentation.full_size import along_superpixels
 from spit.segmentation.head import head_for, head_scores
@@ -96,6 +97,15 @@ class Segmentation:
     partition: Partition
     tau: Tensor
 
+    @staticmethod
+    def cat(parts: Sequence["Segmentation"]) -> "Segmentation":
+        """The images of several segmentations one after another."""
+        return Segmentation(stack([one for part in parts for one in part.saliency]),
+                            stack([one for part in parts for one in part.mask]),
+                            torch.cat([part.values for part in parts]),
+                            Partition.cat([part.partition for part in parts]),
+                            torch.cat([part.tau for part in parts]))
+
     def __len__(self) -> int:
         return len(self.mask)
 
@@ -140,6 +150,21 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
     """
     cut = Cut.from_dict(options, "option of segment")
     return segment_prediction(Predictor.of(model)(images, crop=False, size=size), cut)
+
+
+def segment_images(predictor: Predictor, images: Sequence[Tensor], cut: Cut, size: int | None = None) -> Segmentation:
+    """:func:`segment` for a list of images. On a CPU each is looked at and cut alone, all of it on one thread.
+
+    So threads do not wait for each other between the steps.
+
+    Args:
+        images: ``(C, H, W)`` each, on the predictor's device.
+        size: as for :func:`segment`.
+    """
+    if predictor.device.type not in ALONE or len(images) < 2:
+        return segment_prediction(predictor(images, crop=False, size=size), cut)
+    return Segmentation.cat(each_alone(
+        lambda image: segment_prediction(predictor(image, crop=False, size=size), cut), images))
 
 
 @torch.no_grad()

@@ -35,7 +35,8 @@ def find_samples(folder: Path) -> list[Sample]:
     """The images below ``images/`` of a folder, in order, each with its segmentations."""
     wanted = " or ".join(f"{name}/" for name in TRUTHS)
     if not folder.is_dir():
-        raise ImageError(f"{folder}: expected a folder with images/ and {wanted}, but there is none; check the path")
+        raise ImageError(f"{folder}: expected a folder with images/ and {wanted}, but no such path exists; "
+                         "check the spelling")
     roots = [folder / name for name in TRUTHS if (folder / name).is_dir()]
     if not (folder / "images").is_dir() or not roots:
         raise ImageError(f"{folder}: expected images/ and {wanted} in it, found no {'images/' if roots else wanted}; "
