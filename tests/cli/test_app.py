@@ -27,6 +27,33 @@ def test_every_verb_has_help_device_and_json(verb: str) -> None:
     assert all(option in result.output for option in ("--device", "--json", "--help"))
 
 
+def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, spit: Callable[..., Any]) -> None:
+    for columns, most in (("80", 80), ("200", 100)):
+        monkeypatch.setenv("COLUMNS", columns)
+        lines = spit("segment", "--help").out.splitlines()
+        assert lines[0] == "Usage: spit segment [OPTIONS] IMG..."
+        assert lines.index("Arguments:") < lines.index("Options:") < lines.index("Tokenizer:")
+        assert max(map(len, lines)) <= most
+        assert sum(len(line) > most - 10 for line in lines) > 15  # and the columns are used
+
+
+def test_flags_have_no_value_in_the_help(monkeypatch: pytest.MonkeyPatch, spit: Callable[..., Any]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = spit("segment", "--help").out
+    assert "--json   " in text
+    assert "--clean / --no-clean   " in text
+    assert "[default: on]" in text
+    assert "--scales INT   " in text
+    assert "[default: 1; at least 1]" in text
+    assert "<" not in text
+
+
+def test_the_list_of_verbs_is_not_cut_short(spit: Callable[..., Any]) -> None:
+    listed = spit("--help").out.partition("Commands:")[2]
+    assert "demo.png" in listed
+    assert "..." not in listed
+
+
 def test_no_arguments_show_the_help(spit: Callable[..., Any]) -> None:
     result = spit()
     assert result.code == 0
@@ -66,6 +93,20 @@ def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(ImportError("not a plugin's")))
     with pytest.raises(ImportError, match="not a plugin's"):
         main(["tokenize", "a.png"])
+
+
+def test_a_plugin_may_follow_the_verb(spit: Callable[..., Any], tmp_path: Path,
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loaded_late.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "loaded_late", raising=False)
+    for arguments in (["tokenize", "--plugin", "loaded_late", "--help"], ["tokenize", "--plugin=loaded_late", "--help"],
+                      ["--plugin", "loaded_late", "tokenize", "--help"]):
+        sys.modules.pop("loaded_late", None)
+        assert spit(*arguments).code == 0
+        assert "loaded_late" in sys.modules
+    assert "after --plugin, got none" in spit("tokenize", "--plugin").error
+    assert "--plugin" in spit("tokenize", "--", "--plugin").error  # here it is the name of a file
 
 
 def raising(error: BaseException) -> Callable[..., Any]:

@@ -99,11 +99,24 @@ def test_another_size_than_the_models_own(spit: Run, photo: Callable[..., Path],
         assert (document["model"]["size"], document["images"][0]["tokens"]) == (size, (size // 8) ** 2)
 
 
+def test_a_size_below_one_token(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    base = ("classify", photo(tmp_path / "a.png"), "--model", folder)
+    assert spit(*base, "--size", 3).error == "spit: expected --size of at least 16, got 3\n"
+    assert "(central square, 1 token)" in spit(*base, "--size", 16, "--patch-size", 16).out
+
+
 def test_the_answer_in_words(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     result = spit("classify", photo(tmp_path / "a.png"), "--model", folder, "--size", 32)
     assert result.code == 0
+    assert result.out.startswith(f"{tmp_path / 'a.png'} (central square, 16 tokens)\n")
     assert "class " in result.out
     assert "%" in result.out
+
+
+def test_a_model_that_sees_whole_images(spit: Run, photo: Callable[..., Path], save_tiny: Callable[..., Path],
+                                        tmp_path: Path) -> None:
+    model = save_tiny(num_classes=2, eval_crop=None, eval_size=32)
+    assert "(whole image as a square, " in spit("classify", photo(tmp_path / "a.png"), "--model", model).out
 
 
 def test_a_damaged_image_among_good_ones(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:

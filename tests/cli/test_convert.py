@@ -45,11 +45,11 @@ def test_a_vit_in_timms_names(spit: Run, tmp_path: Path) -> None:
     assert spit("convert", tmp_path / "deit.safetensors", "-o", tmp_path / "ours").code == 0
     assert load_model(tmp_path / "ours").config == library.from_timm(vit()).config
     refused = spit("convert", tmp_path / "deit.safetensors", "-o", tmp_path / "other", "--tokenizer", "superpixel")
-    assert "expected the tokenizer patch for a ViT in timm's names, got 'superpixel'" in refused.error
+    assert "expected the tokenizer patch for a timm ViT state dict, got 'superpixel'" in refused.error
 
 
     refused = spit("convert", tmp_path / "deit.safetensors", "-o", tmp_path / "other", "--sigma", 0.1)
-    assert "got a ViT in timm's names; leave them out" in refused.error
+    assert "got a timm ViT state dict; leave them out" in refused.error
 
 
 def test_what_is_refused_leaves_nothing(spit: Run, file: Path, tmp_path: Path,

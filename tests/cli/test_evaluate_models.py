@@ -32,7 +32,9 @@ def test_classification(spit: Run, data: Path, model: Path) -> None:
     assert result.code == 0, result.err
     assert "6 images of" in result.out
     assert "Wilson" in result.out
-    assert "│ tiny" in result.out
+    assert f"│ {model} " in result.out
+    for absent in ("top-5", "ReaL", "--as-paper", "seeds"):
+        assert absent not in result.out
 
 
 def test_a_narrow_terminal_has_a_line_for_each_cell(spit: Run, data: Path, model: Path,
@@ -40,7 +42,8 @@ def test_a_narrow_terminal_has_a_line_for_each_cell(spit: Run, data: Path, model
     from rich.console import Console
 
     monkeypatch.setattr("spit.cli.measuring.answers", lambda: Console(width=50, highlight=False))
-    result = spit("evaluate", "classification", "--data", data, "--model", model, "--size", 32)
+    monkeypatch.chdir(model.parent)
+    result = spit("evaluate", "classification", "--data", data, "--model", f"{model.name}/", "--size", 32)
     assert "model: tiny\ntokenizer: superpixel\nhead: logits\ntop-1: " in result.out
     assert "Wilson" in result.out
     assert "…" not in result.out
@@ -65,11 +68,14 @@ def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
                  "--real", real, "-o", tmp_path / "out", "--json")
     first = spit(*arguments)
     [row] = first.json["rows"]
-    assert (row["model"], row["images"], row["top1"]["images"], row["real"]["images"]) == ("tiny", 6, 6, 4)
+    assert (row["model"], row["images"], row["top1"]["images"], row["real"]["images"]) == (str(model), 6, 6, 4)
     assert row["top1"]["low"] < row["top1"]["value"] < row["top1"]["high"]
     assert names(tmp_path / "out") == ["images.jsonl", "results.json", "results.md"]
     assert json.loads((tmp_path / "out/results.json").read_text()) == first.json
-    assert "| tiny | superpixel | logits |" in (tmp_path / "out/results.md").read_text()
+    text = (tmp_path / "out/results.md").read_text()
+    assert f"| {model} | superpixel | logits |" in text
+    assert "| ReaL |" in text
+    assert "ReaL counts images with a label." in text
     lines = (tmp_path / "out/images.jsonl").read_text()
     (tmp_path / "out/images.jsonl").write_text(lines[:-5])
     again = spit(*arguments)
@@ -157,7 +163,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     assert "more than 3 images" in error("classification", *both, "--head", "knn", "--train-per-class", 3)
     assert "real.json" in error("classification", *both, "--real", tmp_path / "real.json")
     assert "fp32, bf16" in error("classification", *both, "--precision", "fp8")
-    assert "thresholds of at least 0" in error("threshold", *both, "--threshold", -1)
+    assert "--threshold of at least 0" in error("threshold", *both, "--threshold", -1)
     assert "only superpixels have levels" in error("counts", "--data", data, "--tokenizer", "patch")
     (tmp_path / "file").write_text("")
     for verb, arguments in (("swap", both), ("counts", ("--data", data))):

@@ -53,6 +53,34 @@ def test_everything_about_an_image(spit: Run, photo: Callable[..., Path], folder
         assert panel.width > 5 * 360
 
 
+def test_the_whole_image(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    path, out = photo(tmp_path / "cat.png"), tmp_path / "out"
+    base = ("explain", path, "--model", folder, "--method", "flow", "--whole", "-o", out)
+    image = library.load_image(path)
+    predictor = library.Predictor(library.load_model(folder).eval())
+    for size in (None, 32):
+        result = spit(*base, "--json", *(() if size is None else ("--size", size)))
+        assert result.code == 0, result.err
+        [document] = result.json["images"]
+        [about] = document["models"]
+        assert (document["size"], about["seen"]) == (None, [48, 40] if size is None else [38, 32])
+        wanted = predictor(image, crop=False, size=size)
+        found = np.load(out / about["maps"]["flow"], allow_pickle=False)
+        np.testing.assert_allclose(found, wanted.explain("flow")[0].numpy(), rtol=1e-5)
+        assert about["tokens"] == int(wanted.partition.counts[0])
+    assert "expected --size of at most 467, 512 × 512 pixels of this image, got 600" in spit(*base, "--size", 600).error
+
+
+def test_a_large_whole_image_is_seen_smaller(spit: Run, photo: Callable[..., Path], folder: Path,
+                                             tmp_path: Path) -> None:
+    path, out = photo(tmp_path / "cat.png", 900, 500), tmp_path / "out"
+    result = spit("explain", path, "--model", folder, "--method", "flow", "--whole", "-o", out, "--json")
+    assert result.code == 0, result.err
+    [about] = result.json["images"][0]["models"]
+    assert about["seen"] == [686, 381]
+    assert np.load(out / about["maps"]["flow"], allow_pickle=False).shape == (500, 900)
+
+
 def test_panels_say_what_depends_on_the_class(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
     path = photo(tmp_path / "cat.png")
@@ -69,8 +97,11 @@ def test_panels_say_what_depends_on_the_class(spit: Run, photo: Callable[..., Pa
         result = spit("explain", path, "--model", folder, "--size", 32, "--method", "prototype", "--prototypes", file,
                       "--prototype-form", form, "-o", tmp_path / "out")
         assert result.code == 0, result.err
-    assert [panel[2] for panel in told[::2]] == [("Prototypes", "of the class"),
-                                                 ("Prototype PCA", "hardly depends on the class")]
+        assert "(central square, " in result.out
+        assert f"4 files for each image are in {tmp_path / 'out'}: panel, occlusions, maps (NPY) and" in result.out
+    seen = told[0][0][1].partition(",")[0]
+    assert (seen[:6], told[0][0][0]) == ("class ", "cat.png")
+    assert [panel[2] for panel in told[::2]] == [("Prototypes", seen), ("Prototype PCA", "hardly depends on the class")]
 
 
 def test_targets_models_and_tokenizers(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
@@ -134,10 +165,11 @@ def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path,
         photo(tmp_path / f"in/{name}.png")
     result = spit("explain", tmp_path / "in", "--model", folder, "--size", 32, "--samples", 40, "-o",
                   tmp_path / "out", "--method", "flow,lime,token_rise")
-    steps = ("tokens (the first run compiles)", "flow", "lime", "lime, 32 passes of at most 40",
-             "lime, 40 passes of at most 40", "token_rise", "token_rise, 20 passes of at most 40",
-             "token_rise, 23 passes of at most 40", "occlusions and pictures")
-    assert result.err.splitlines() == [f"spit: {name}.png: {step}" for name in "ab" for step in steps]
+    steps = ("cutting it into tokens (the first run compiles)", "map by flow", "map by lime",
+             "map by lime, 32 passes of at most 40", "map by lime, 40 passes of at most 40",
+             "map by token_rise", *(f"map by token_rise, {done} passes of at most 40" for done in (5, 10, 16, 22, 25)),
+             "drawing, with occlusions")
+    assert result.err.splitlines() == [f"spit: Explaining {name}.png: {step}" for name in "ab" for step in steps]
 
 
 def test_bad_input_is_one_line(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
@@ -170,6 +202,9 @@ def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
     [part] = spit(*base, "--target", "Tabby", "--json").json["images"][0]["models"]
     assert part["target"]["index"] == 281
     assert "classes 134 and 517" in spit(*base, "--target", "crane").error
+    refused = spit(*base, "--target", "kitty").error
+    assert "got 'kitty'; did you mean 'kit fox' or \"carpenter's kit\" or 'kite'?" in refused
+    assert "spit classify --top 20 lists names" in refused
 
 
 def test_one_look_serves_every_method(spit: Run, photo: Callable[..., Path], tmp_path: Path,

@@ -1,8 +1,13 @@
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+
+import spit as library
+from spit.runtime import load
 
 Run = Callable[..., Any]
 
@@ -32,3 +37,28 @@ def test_what_is_wrong_is_one_line(spit: Run, save_tiny: Callable[..., Path], tm
     assert "a folder that exists" in spit("export", save_tiny(), "--format", "torch", "-o",
                                           tmp_path / "nowhere" / "a.pt2").error
     assert not target.exists()
+
+
+def test_a_tokenizer_of_your_own_is_told(spit: Run, save_tiny: Callable[..., Path], tmp_path: Path,
+                                         restored_parts: None) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+
+    @dataclass(frozen=True)
+    class Stripes(library.Tokenizer):
+        width: int = 16
+
+        def partition(self, block: torch.Tensor) -> library.Partition:
+            images, _, height, width = block.shape
+            return library.Partition.from_labels((torch.arange(width) // self.width).expand(images, height, width))
+
+    library.register_tokenizer("stripes", Stripes)
+    file = tmp_path / "tiny.onnx"
+    result = spit("export", save_tiny(num_classes=3, tokenizer="stripes"), "-o", file)
+    assert result.code == 0
+    assert result.err.count("\n") == 1
+    assert f"spit.runtime cannot run {file} on images: expected tokenizer to be one of" in result.err
+    assert "got 'stripes'; spit.runtime has no tokenizers of your own: use spit.load, with torch, or" in result.err
+    with pytest.raises(library.WeightsError, match=f"^{file}: .*got 'stripes'"):
+        load(file)
+    assert spit("export", save_tiny(num_classes=3), "-o", file).err == ""

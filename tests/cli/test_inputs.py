@@ -70,7 +70,7 @@ def test_a_missing_path_does_not_stop_the_others(spit: Callable[..., Any], photo
     assert result.code == 2
     assert [Path(image["image"]).name for image in result.json["images"]] == ["a.png", "b.png"]
     assert [failure["image"] for failure in result.json["failed"]] == [str(missing)]
-    reason = "expected an image file, but there is none; check the path"
+    reason = "expected an image file, but no such path exists; check the spelling"
     assert result.err == f"spit: {missing}: {reason}\nspit: 1 of 3 images failed\n"
 
 

@@ -1,6 +1,7 @@
 """Options declared once: groups, tokenizers, and what typer makes of them."""
 
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import NoneType
@@ -124,7 +125,7 @@ def test_one_word_has_one_meaning() -> None:
     for verb, flag, parameter in options():
         kind, told = get_args(parameter.annotation)
         plain = get_args(kind)[0] if NoneType in get_args(kind) else kind
-        said = (str(plain), told.help.partition("(default")[0])
+        said = (str(plain), re.split(r"\(default|  \[", told.help)[0])
         meanings.setdefault(flag, {}).setdefault(said, []).append(verb)
     assert len(meanings) > 40
     for flag, count in {"--input": 2, "--method": 3, "--output": 2, "--precision": 2}.items():

@@ -48,7 +48,7 @@ def test_from_a_vit_to_superpixels_and_again(spit: Run, command: list[object], p
     assert (result.json["steps"], result.json["photos"]) == (3, 12)
     assert result.json["figures"]["images"] == 12
     assert "superpixel tokens for" in result.err
-    assert "step 3/3 validation top1" in result.err
+    assert "step 3/3 validation top-1" in result.err
     student = load_model(tmp_path / "run/model")
     assert (student.config.tokenizer, student.config.num_classes, student.config.gradients) == ("superpixel", 3, True)
     assert "# retrofit of vit.safetensors" in (tmp_path / "run/report.md").read_text()
@@ -67,7 +67,7 @@ def test_another_tokenizer_and_a_second_teacher(spit: Run, command: list[object]
                   "model.options.gradients=false", "--teacher", tmp_path / "teacher", "--set", "run.log=1")
     assert result.code == 0, result.err
     assert "ended after" in result.out
-    assert "not validated" in result.out
+    assert "No validation: the recipe names no photos for it; --set data.validation=FOLDER does" in result.out
     student = load_model(tmp_path / "run/model")
     assert (student.config.tokenizer, student.config.tokenizer_options["cells"]) == ("voronoi", 5)
     assert not student.config.gradients
@@ -102,7 +102,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
     assert "nowhere: expected a folder" in error("retrofit", "--parent", parent, "--images", "nowhere")
     assert "no file nowhere.pth" in error("retrofit", "--parent", "nowhere.pth", "--images", photos)
     safetensors.torch.save_file({"conv1.weight": torch.zeros(3)}, tmp_path / "resnet.safetensors")
-    assert "expected a plain ViT with a class token in timm's names, but it has conv1.weight" in error(
+    assert "expected the timm state dict of a plain ViT with a class token, but it has conv1.weight" in error(
         "retrofit", "--parent", tmp_path / "resnet.safetensors", "--images", photos)
     assert "'superpixels'" in error(*command, "--tokenizer", "superpixels")
     assert "no file teacher.pth" in error(*command, "--teacher", "teacher.pth")

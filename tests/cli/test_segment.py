@@ -45,6 +45,19 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
     assert np.abs(soft / 255 - found.saliency[0].numpy()).max() <= 0.5 / 255 + 1e-6
 
 
+def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    photo(tmp_path / "in/small.png")
+    base = ("segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model)
+    assert "pixels before" not in spit(*base).out
+    photo(tmp_path / "in/a.png", 600, 500)
+    result = spit(*base)
+    assert result.code == 0, result.err
+    assert "1 image was reduced to 512 × 512 = 262,144 pixels before the model saw it; --size SIDE" in result.out
+    photo(tmp_path / "in/b.png", 600, 500, seed=1)
+    assert "2 images were reduced to 512 × 512 = 262,144 pixels before the model saw them" in spit(*base).out
+    assert "pixels before" not in spit(*base, "--size", 64).out
+
+
 def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
                           names: Callable[[Path], list[str]]) -> None:
     for index in range(2):
@@ -94,8 +107,8 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
 
 
 @pytest.mark.parametrize(("options", "told"), [
-    (["--tau", 2], "expected tau of at most 1, got 2"),
-    (["--cut-on", "values"], "cut_on to be one of tokens, keys"),
+    (["--tau", 2], "expected --tau of at most 1, got 2"),
+    (["--cut-on", "values"], "--cut-on to be one of tokens, keys"),
     (["--foreground", "center"], "border, class_token, largest"),
     (["--layer", 7], "from -1 to 0, got 7"),
     (["--device", "gpu"], "cpu, cuda or auto"),

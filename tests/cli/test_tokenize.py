@@ -47,6 +47,30 @@ def test_files_and_json_are_the_librarys_answer(options: list[object], tokenizer
         assert document["regions_per_level"] is None
 
 
+@pytest.mark.parametrize(("options", "tokenizer", "told"), [
+    ([], library.SuperpixelTokenizer(levels=3, compactness=0.8), "superpixel with levels=3, compactness=0.8, from "),
+    (["--levels", 2], library.SuperpixelTokenizer(levels=2, compactness=0.8), "with levels=2, compactness=0.8, from "),
+    (["--preset", "published"], library.SuperpixelTokenizer(preset="published"), "preset=published"),
+    (["--tokenizer", "patch"], library.PatchTokenizer(), "Tokens: patch, from "),
+])
+def test_the_tokens_of_a_model(options: list[object], tokenizer: Any, told: str, spit: Run, tmp_path: Path,
+                               photo: Callable[..., Path], save_tiny: Callable[..., Path]) -> None:
+    path, model = photo(tmp_path / "cat.png"), save_tiny(tokenizer_options={"levels": 3, "compactness": 0.8})
+    result = spit("tokenize", path, "-o", tmp_path / "out", "--model", model, *options)
+    assert result.code == 0
+    assert told in result.out
+    wanted = tokenizer(library.load_image(path)).labels[0].numpy()
+    np.testing.assert_array_equal(read_labels(tmp_path / "out/cat.labels.png"), wanted)
+    assert json.loads((tmp_path / "out/cat.json").read_text())["options"] == tokenizer.config()
+
+
+def test_without_a_model_the_answer_says_so(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    result = spit("tokenize", photo(tmp_path / "cat.png"), "-o", tmp_path / "out")
+    assert "Tokens: superpixel, without a model; --model NAME takes those of a model" in result.out
+    refused = spit("tokenize", tmp_path / "cat.png", "-o", tmp_path / "out", "--model", "a,b")
+    assert "expected one --model, got a,b" in refused.error
+
+
 def test_more_regions_than_16_bits_hold(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     path = photo(tmp_path / "big.png", 300, 250)
     result = spit("tokenize", path, "-o", tmp_path, "--tokenizer", "patch", "--patch-size", 1, "--json")

@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,9 @@ def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp
     assert result.code == 0, result.err
     assert (result.json["steps"], result.json["photos"], result.json["classes"]) == (4, 8, 2)
     assert result.json["figures"]["images"] == 8
-    assert "step 4/4 validation top1" in result.err
+    assert re.search(r"^step 1/4 about \d+ s left$", result.err, re.MULTILINE)
+    assert re.search(r"step 4/4 validation top-1 [\d.]+ % loss", result.err)
+    assert "top-5" not in result.err
     assert load_model(tmp_path / "run/model").config.depth == 2
     assert (tmp_path / "run/classes.txt").read_text() == "even\nodd\n"
     written = names(tmp_path / "run")
@@ -37,6 +40,8 @@ def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp
     again = spit(*command)
     assert again.code == 0
     assert "had ended already: 4 steps" in again.out
+    assert re.search(r"^Training loss: [\d.]+ by step \d+", again.out, re.MULTILINE)
+    assert re.search(r"^Validation: .*top-1 [\d.]+ %, loss", again.out, re.MULTILINE)
     assert names(tmp_path / "run") == written
 
     assert "holds a run of another recipe: optimization.lr was 0.001, is 0.5; choose another folder" in spit(
@@ -45,6 +50,12 @@ def test_from_nothing_to_a_model_and_again(spit: Run, command: list[object], tmp
     fresh = spit(*command, "--set", "optimization.lr=0.5", "--fresh", "--force", "--json")
     assert fresh.code == 0
     assert "finished" not in fresh.json
+
+
+def test_the_time_that_is_left(spit: Run, command: list[object]) -> None:
+    result = spit(*command, "--set", "run.log=2")
+    assert re.search(r"^step 2/4 loss .* im/s about \d+ s left$", result.err, re.MULTILINE)
+    assert "left" not in next(line for line in result.err.splitlines() if line.startswith("step 4/4"))
 
 
 def test_the_model_knows_its_classes_and_its_size(spit: Run, command: list[object], tmp_path: Path) -> None:

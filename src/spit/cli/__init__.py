@@ -22,30 +22,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         try:
-            load_plugins(given)
+            named, rest = split_plugins(given)
+        except ValueError as error:
+            print(f"spit: {error}", file=sys.stderr)
+            return 2
+        try:
+            load_plugins(named)
         except ImportError as error:
             print(f"spit: a plugin could not be imported: {error}", file=sys.stderr)
             return 2
         from spit.cli.app import run
 
-        return run(given)
+        return run([*(f"--plugin={name}" for name in named), *rest])
     except KeyboardInterrupt:  # before typer runs
         print("spit: stopped", file=sys.stderr)
         return STOPPED
 
 
-def load_plugins(arguments: Sequence[str]) -> None:
+def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The modules of ``--plugin``, which may stand before or after the verb, and the other arguments."""
+    named, rest = [], []
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--":
+            rest += [argument, *left]
+        elif argument == "--plugin":
+            name = next(left, None)
+            if name is None:
+                raise ValueError("expected a module after --plugin, got none; give spit --plugin MODULE VERB")
+            named.append(name)
+        elif argument.startswith("--plugin="):
+            named.append(argument.partition("=")[2])
+        else:
+            rest.append(argument)
+    return named, rest
+
+
+def load_plugins(given: Sequence[str]) -> None:
     """Import the modules that register tokenizers, features and backbones, before the commands are built.
 
     They are named by ``spit --plugin MODULE``, by the environment variable SPIT_PLUGINS (with commas between), or by
     entry points of the group ``spit.plugins``.
     """
-    named = [name for name in os.environ.get("SPIT_PLUGINS", "").split(",") if name]
-    for index, argument in enumerate(arguments):
-        if argument == "--plugin" and index + 1 < len(arguments):
-            named.append(arguments[index + 1])
-        elif argument.startswith("--plugin="):
-            named.append(argument.partition("=")[2])
+    named = [*(name for name in os.environ.get("SPIT_PLUGINS", "").split(",") if name), *given]
     if named and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     for name in named:

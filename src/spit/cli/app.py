@@ -19,6 +19,7 @@ from spit.cli.doctor import doctor
 from spit.cli.evaluate import evaluation
 from spit.cli.explain import explain
 from spit.cli.export import export
+from spit.cli.help import SETTINGS, Command, Group
 from spit.cli.options import command
 from spit.cli.prototypes import prototypes
 from spit.cli.retrofit import retrofit
@@ -34,11 +35,13 @@ app = typer.Typer(
     help="Superpixel tokens for Vision Transformers.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
+    cls=Group,
+    context_settings=SETTINGS,
 )
 for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, batch, bench, train, train_head,
              retrofit, convert, export, serve, doctor):
-    app.command()(command(verb))
+    app.command(cls=Command)(command(verb))
 app.add_typer(evaluation)
 
 
@@ -55,7 +58,8 @@ def _spit(version: Annotated[bool, typer.Option("--version", help="Print the ver
                                                 callback=_show_version)] = False,
           plugin: Annotated[list[str] | None, typer.Option(
               "--plugin", metavar="MODULE", show_default=False,
-              help="Import a Python module first that registers a tokenizer, features or a backbone.")] = None) -> None:
+              help="Import a Python module first that registers a tokenizer, features or a backbone. May also follow "
+                   "the verb; repeat it for several.")] = None) -> None:
     """Superpixel tokens for Vision Transformers."""
 
 

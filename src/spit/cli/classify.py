@@ -7,7 +7,8 @@ from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Reading, Running, TokenizerChoice
 from spit.options import Options, option
-from spit.predictor import Prediction
+from spit.predictor import Prediction, Predictor
+from spit.tokens import plural
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,17 @@ def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming:
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         for document in documents:
-            show(f"{shown(document['image'])} ({document['tokens']} tokens)", "bold")
+            show(f"{shown(document['image'])} ({square(predictor)}, {plural(document['tokens'], 'token')})", "bold")
             show_top(document["top"])
 
     return answer_each(inputs, "Classifying", work, show_all, running.as_json, model={
         "name": predictor.name, "size": predictor.size, "digest": predictor.digest,
         "config": predictor.model.config.to_dict()})
+
+
+def square(predictor: Predictor) -> str:
+    """What a classifier sees of an image, in words."""
+    return "whole image as a square" if predictor.model.config.eval_crop is None else "central square"
 
 
 def top_json(prediction: Prediction, count: int) -> list[dict[str, Any]]:

@@ -51,6 +51,14 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, indent=2), flush=True)
 
 
+def about_time(seconds: float) -> str:
+    """A length of time as one would say it: 40 s, 4 min, 2 h 5 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def shown(path: str | os.PathLike[str]) -> str:
     """A path in printable characters, on one line."""
     text = os.fspath(path)

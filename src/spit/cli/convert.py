@@ -16,7 +16,7 @@ from spit.parts import TOKENIZERS
 from spit.weights import digest, save
 
 Checkpoint = Annotated[Path, typer.Argument(
-    metavar="FILE", help="Checkpoint, .pth or .safetensors: of the authors' release, or a ViT in timm's names.",
+    metavar="FILE", help="Checkpoint, .pth or .safetensors: of the authors' release, or a timm ViT state dict.",
     show_default=False)]
 
 
@@ -35,7 +35,7 @@ class Converting(Options):
 
 
 def convert(file: Checkpoint, converting: Converting, output: Output, answering: JsonOnly) -> int:
-    """Convert a checkpoint of the authors' release, or a ViT in timm's names, to a folder that spit loads.
+    """Convert a checkpoint of the authors' release, or a timm ViT state dict, to a folder that spit loads.
 
     The folder is written whole or not at all, and --model takes it. A model of the release keeps its own tokenizer and
     features, preset published.

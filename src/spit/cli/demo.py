@@ -23,6 +23,7 @@ from spit.drawing.pictures import as_picture
 from spit.options import Options, option
 from spit.predictor import Prediction
 from spit.segmentation import Segmentation
+from spit.tokens import plural
 
 SAMPLE = "coffee.png"  # a cup of espresso, as scikit-image ships it
 REPEATS = 5
@@ -66,8 +67,8 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
                     "milliseconds": round(milliseconds, 2), "classes": classes, "foreground": round(foreground, 6),
                     "picture": str(target)})
         return 0
-    show(f"{shown(path.name)}, {pixels.shape[2]} × {pixels.shape[1]} pixels: {tokens:,} tokens in {milliseconds:.1f} ms"
-         f" (median of {REPEATS}), {foreground:.0%} foreground")
+    show(f"{shown(path.name)}, {pixels.shape[2]} × {pixels.shape[1]} pixels: {plural(tokens, 'token')} in "
+         f"{milliseconds:.1f} ms (median of {REPEATS}), {foreground:.0%} foreground")
     show_top(classes)
     show(f"The picture is {shown(target)}", "bold green")
     show("Next: " + "; ".join(NEXT))

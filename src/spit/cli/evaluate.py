@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import typer
 
+from spit.cli.help import Command, Group
 from spit.cli.measuring import Data, Evaluating, Protocols, measure
 from spit.cli.options import Models, Running, TokenizerChoice, command
 from spit.evaluation.classification import Classification, Head, as_paper
@@ -24,7 +25,7 @@ from spit.segmentation import Cut
 from spit.tokenizers import SuperpixelTokenizer
 
 evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.", no_args_is_help=True,
-                         rich_markup_mode="markdown")
+                         rich_markup_mode=None, cls=Group)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def classification(data: Data, models: Models, head: Head, protocols: Protocols,
     if protocols.as_paper and head.head == "linear":
         raise ValueError("--as-paper goes with --head logits or --head knn; the paper fits no head to class tokens")
     test, train, real = head.folders(data, evaluating.limit)
-    predictors = models.load_classifiers(running.device, head=train is None)
+    predictors = models.load_measured(running.device, train is None)
     if protocols.as_paper:
         predictors = [as_paper(one, test, models.size) for one in predictors]
     scoring = over_runs if protocols.as_paper else proportion
@@ -99,7 +100,7 @@ def swap(data: Data, models: Models, protocols: Protocols, computing: Computing,
     paper does not say how often it draws cells for this table.
     """
     test = labelled_folder(data).spread(evaluating.limit)
-    predictors = models.load_classifiers(running.device)
+    predictors = models.load_measured(running.device)
     if protocols.as_paper:
         predictors = [as_paper(one, test, models.size) for one in predictors]
     return measure(Swap(predictors, test), evaluating, running, computing)
@@ -113,7 +114,7 @@ def threshold(data: Data, models: Models, thresholds: Thresholds, computing: Com
     --data has a folder for each class, as for `spit evaluate classification`.
     """
     test = labelled_folder(data).spread(evaluating.limit)
-    return measure(Threshold(models.load_classifiers(running.device), test, thresholds), evaluating, running,
+    return measure(Threshold(models.load_measured(running.device), test, thresholds), evaluating, running,
                    computing)
 
 
@@ -176,4 +177,4 @@ def faithfulness(data: Data, models: Models, methods: Methods, protocols: Protoc
 
 
 for verb in (superpixels, classification, swap, threshold, counts, saliency, faithfulness):
-    evaluation.command()(verb)
+    evaluation.command(cls=Command)(verb)

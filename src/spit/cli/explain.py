@@ -1,6 +1,7 @@
 """``spit explain``: which pixels a prediction rests on, as pictures and numbers."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,18 +10,20 @@ from torch import Tensor
 
 from spit import __version__
 from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection
-from spit.attribution.drawing import CAPTIONS, PAPER_PROTOTYPE, occlusion_rows, panel_row
+from spit.attribution.drawing import PAPER_PROTOTYPE, captions_of, occlusion_rows, panel_row
 from spit.attribution.methods import class_index
 from spit.attribution.removal import TokenRemoval
 from spit.cli.claims import Shared
-from spit.cli.classify import Naming, show_top, top_json
+from spit.cli.classify import Naming, show_top, square, top_json
 from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
+from spit.data.classes import near_names
 from spit.drawing import Tile, draw_panel, encode_png
 from spit.options import Options, option
-from spit.predictor import Prediction, Predictor
+from spit.predictor import SEEN, Prediction, Predictor, at_size, resize, shorter_side
+from spit.tokens import plural
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,22 @@ class Asking(Options):
     target: str | None = option(
         None, "Class to explain, by index or name as spit classify prints it (default: the predicted class); flow, "
               "rollout and random are the same for any class", metavar="CLASS")
+    whole: bool = option(False, "Explain the whole image, as spit segment sees it, in place of the central square that "
+                                "spit classify sees; NPY files then have the image's own size")
 
 
 class Explained(NamedTuple):
-    """A model, the methods that explain it, the class asked for, and the default methods that are not available."""
+    """A model, the methods that explain it, the class asked for, and the default methods that are not available.
+
+    ``whole``: whether it sees the whole image, with the shorter side ``size`` if one is given.
+    """
 
     predictor: Predictor
     methods: list[Method]
     target: int | None
     left_out: dict[str, str]
+    whole: bool
+    size: int | None
 
 
 class Page(NamedTuple):
@@ -56,10 +66,10 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
 
     For cat.jpg: cat.explain.png (image, tokens and a map for each method, a row for each model), cat.occlusion.png
     (without the most important pixels, and with nothing but them, by the first method), cat.METHOD.npy (each map,
-    float32) and cat.explain.json (classes, scores). The model sees the central square, as in classification. Without
-    --method: relevance, prototype (if the model has prototypes) and flow. token_rise, token_shapley, token_occlusion
-    and lime ask the model --samples times, which takes seconds. An image that cannot be read is reported, the others go
-    on, and the exit code is 2.
+    float32) and cat.explain.json (classes, scores). The model sees the central square, as in classification, or with
+    --whole the whole image, of up to 512 × 512 pixels. Without --method: relevance, prototype (if the model has
+    prototypes) and flow. token_rise, token_shapley, token_occlusion and lime ask the model --samples times, which takes
+    seconds. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
@@ -67,12 +77,15 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     methods.check_prototypes(predictors)
     for predictor in predictors:
         left_out: dict[str, str] = {}
-        target = None if asking.target is None else class_index(predictor.class_names, asking.target)
-        explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out))
+        target = None if asking.target is None else _target(predictor.class_names, asking.target)
+        explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out,
+                                   asking.whole, models.size))
     several = len(explained) > 1
+    squares = {one.name: square(one) for one in predictors}
     shared = Shared(inputs, "explain.json", {"models": [{
         "model": own.predictor.digest, "name": own.predictor.name, "config": own.predictor.model.config.to_dict(),
-        "size": own.predictor.size, "methods": {method.name: method.config() for method in own.methods},
+        "whole": own.whole, "size": own.size if own.whole else own.predictor.size,
+        "methods": {method.name: method.config() for method in own.methods},
         "target": own.target} for own in explained], "top": naming.top, "spit": __version__})
     note = (f"Pixels in the order of {explained[0].methods[0].name}. Removed pixels get the mean colour; below, the "
             "probability before and after")
@@ -80,20 +93,24 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     def work(item: Input, say: Say) -> dict[str, Any]:
         image = reading.load(item.path)
         pages = [_explain(own, item, image, naming.top, several, say) for own in explained]
-        panel = draw_panel([page.panel for page in pages], item.path.name)
+        title = "" if several else shown(models.model[0].rstrip("/"))  # of several, each photo's caption has its model
+        panel = draw_panel([page.panel for page in pages], title)
         strips = draw_panel([row for page in pages for row in page.strips], item.path.name, note)
-        return item.write("explain.json", {"size": explained[0].predictor.size,
+        return item.write("explain.json", {"size": None if asking.whole else explained[0].predictor.size,
                                            "models": [page.document for page in pages], "key": shared.key(item)}, {
             "panel": ("explain.png", encode_png(panel)), "occlusion": ("occlusion.png", encode_png(strips)),
-            **{file: (file, _npy(values)) for page in pages for file, values in page.maps.items()}})
+            **{end: (end, _npy(values)) for page in pages for end, values in page.maps.items()}})
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         for document in documents:
             for part in document["models"]:
-                about = f"{shown(document['image'])}, {part['model']} ({part['tokens']} tokens)"
+                seen = "whole image" if asking.whole else squares[part["model"]]
+                about = f"{shown(document['image'])}, {part['model']} ({seen}, {plural(part['tokens'], 'token')})"
                 show(f"{about}: {_subject(part)}", "bold")
                 show_top(part["top"])
             show(f"The panel is {shown(output.output / document['files']['panel'])}", "bold green")
+        show(f"{len(documents[0]['files']) + 1} files for each image are in {shown(output.output)}: panel, occlusions, "
+             "maps (NPY) and explain.json")
         for own in explained:
             for name, reason in own.left_out.items():
                 show(f"{own.predictor.name}: {name} is left out; {reason}")
@@ -102,42 +119,66 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
                        output=str(output.output))
 
 
+def _target(names: Sequence[str], given: str) -> int:
+    """The index of a class; an unknown name is refused with those like it."""
+    if given.isdecimal() or given.casefold() in map(str.casefold, names):
+        return class_index(names, given)
+    near = near_names(names, given)
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    raise ValueError(f"expected --target as a class from 0 to {len(names) - 1} or its name, got {given!r}; {hint}"
+                     "spit classify --top 20 lists names that fit your image")
+
+
 def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> Page:
-    predictor = own.predictor
+    predictor, file = own.predictor, shown(item.path.name)
 
     def doing(step: str) -> None:
-        say(f"{shown(item.path.name)}{f', {predictor.name}' if several else ''}: {step}")
+        say(f"Explaining {file}{f', {predictor.name}' if several else ''}: {step}")
 
-    doing("tokens (the first run compiles)")
-    prediction = predictor(image, crop=True)
+    doing("cutting it into tokens (the first run compiles)")
+    prediction = _look(own, image)
     names, chances = predictor.class_names, prediction.probabilities[0]
     seen = int(chances.argmax())
     target = seen if own.target is None else own.target
     maps = {method.name: _map(prediction, method, target, doing) for method in own.methods}
-    doing("occlusions and pictures")
+    doing("drawing, with occlusions")
     of_class = [method.name for method in own.methods if method.of_class]
     named = target if of_class else seen
     also = "" if named == seen else f"; seen as {names[seen]}, {float(chances[seen]):.1%}"
     before = f"{predictor.name}, {names[target]}" if several else names[target]
     files = {name: f"{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
-    captions = CAPTIONS | {method.name: PAPER_PROTOTYPE for method in own.methods
+    captions = captions_of(names[target]) | {method.name: PAPER_PROTOTYPE for method in own.methods
                            if isinstance(method, PrototypeProjection) and method.form == "paper"}
     return Page(
-        panel_row(prediction, maps, predictor.name, f"{names[named]}, {float(chances[named]):.1%}{also}", captions),
+        panel_row(prediction, maps, f"{file}, {predictor.name}" if several else file,
+                  f"{names[named]}, {float(chances[named]):.1%}{also}", captions),
         occlusion_rows(prediction, next(iter(maps.values())), target, f"{before} {float(chances[target]):.1%}"),
-        {files[name]: values for name, values in maps.items()},
-        {"model": predictor.name, "tokenizer": predictor.model.config.tokenizer,
+        {files[name]: at_size(values, image.shape[1:]) if own.whole else values for name, values in maps.items()},
+        {"model": predictor.name, "seen": list(prediction.images[0].shape[:0:-1]),
+         "tokenizer": predictor.model.config.tokenizer,
          "tokens": int(prediction.partition.counts[0]), "top": top_json(prediction, top),
          "target": {"index": target, "name": names[target], "probability": float(chances[target])},
          "of_class": of_class, "maps": {name: item.name(file) for name, file in files.items()},
          "left_out": own.left_out})
 
 
+def _look(own: Explained, image: Tensor) -> Prediction:
+    """What the model sees of an image; maps have that size, so that pictures can show them side by side."""
+    if not own.whole:
+        return own.predictor(image, crop=True)
+    side = own.size or shorter_side(image)
+    most = int(min(image.shape[1:]) * (SEEN / image[0].numel()) ** 0.5)  # where occlusions are not reduced once more
+    if own.size is not None and own.size > most:
+        raise ValueError(f"expected --size of at most {most}, 512 × 512 pixels of this image, got {own.size}")
+    seen = image if side is None else resize(image, side)
+    return own.predictor(seen, crop=False, size=min(seen.shape[1:]))
+
+
 def _map(prediction: Prediction, method: Method, target: int, say: Say) -> Tensor:
-    say(method.name)
+    say(f"map by {method.name}")
     if isinstance(method, Lime | TokenRemoval):
         name, samples = method.name, method.samples
-        method = replace(method, progress=lambda passes: say(f"{name}, {passes} passes of at most {samples}"))
+        method = replace(method, progress=lambda passes: say(f"map by {name}, {passes} passes of at most {samples}"))
     return prediction.explain(method, target)[0]
 
 

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from spit.cli.console import print_json, show, shown, waiting
+from spit.cli.console import print_json, show, shown, tell, waiting
 from spit.cli.evaluate import JsonOnly
 from spit.export import Exporting
 from spit.export import export as write
 from spit.registry import load_model
 
 Model = Annotated[str, typer.Argument(
-    metavar="MODEL", help="Name of a model, a folder, a hub id, or a file with a ViT in timm's names.",
+    metavar="MODEL", help="Name of a model, a folder, a hub id, or a file with a timm ViT state dict.",
     show_default=False)]
 File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)]
 
@@ -22,13 +22,15 @@ def export(model: Model, exporting: Exporting, output: File, answering: JsonOnly
 
     The logits are compared with torch's at ten token counts, and the largest difference is printed; beyond the
     tolerance nothing is written. The file carries the tokenizer's options and the class names, so that spit.runtime
-    runs it on images without torch.
+    runs it on images without torch. A tokenizer or features of your own are not in the file; a line says so.
     """
     with waiting("Exporting"):
         written = write(load_model(model), output, exporting)
+    if written.warning:
+        tell(written.warning)
     if answering.as_json:
         print_json({"model": model, "file": str(written.path), "bytes": written.size, "format": exporting.format,
-                    "precision": exporting.precision, "input": written.input,
+                    "precision": exporting.precision, "input": written.input, "warning": written.warning,
                     "differences": {str(count): value for count, value in written.differences.items()}})
     else:
         show(f"{shown(output)}: {exporting.format}, {exporting.precision}, from {written.input}, "

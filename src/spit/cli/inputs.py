@@ -61,7 +61,8 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     left out.
     """
     if not any(path.exists() for path in paths):
-        raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but there is none; check the path")
+        raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but no such path exists; check "
+                         "the spelling")
     found: dict[Path, PurePath] = {}  # with suffixes; a file named twice is done once
     for path in paths:
         for file, name in _walk(path, output, alone=len(paths) == 1):

@@ -16,6 +16,7 @@ import typer
 from torch import Tensor
 
 from spit.cli.console import shown, waiting
+from spit.cli.help import describe, value_name
 from spit.config import ModelConfig
 from spit.data.images import MAX_PIXELS, load_image
 from spit.options import Options, Spec, declared, option
@@ -23,6 +24,7 @@ from spit.parts import TOKENIZERS
 from spit.predictor import Predictor, choose_device, load
 from spit.tokenizers import Tokenizer, create_tokenizer
 
+TOKEN_SIDE = 16  # of a square patch in pixels; a superpixel of the default tokenizer has about as many
 Images = Annotated[list[Path], typer.Argument(
     metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
 
@@ -31,7 +33,7 @@ Images = Annotated[list[Path], typer.Argument(
 class Running(Options):
     """Where a command runs and how it answers."""
 
-    device: str = option("auto", "cpu, cuda, cuda:1 …, or auto for CUDA if there is any")
+    device: str = option("auto", "cpu, cuda, cuda:1 …, or auto for CUDA if there is any", metavar="DEVICE")
     as_json: bool = option(False, "Print one JSON document on stdout, and nothing else there", flag="json")
 
     @property
@@ -69,12 +71,13 @@ class Models(Options):
 
     model: tuple[str, ...] = option(
         ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), a folder that spit.save_model wrote, a hub id "
-        "(owner/name or owner/name@revision), or a ViT in timm's names or of the authors' release (.safetensors or "
-        ".pth). Where several models make sense, repeat the option or separate them with commas",
+        "(owner/name or owner/name@revision), or a file, .safetensors or .pth, with a timm ViT state dict or a "
+        "checkpoint of the authors' release. Where several models make sense, repeat the option or separate them with "
+        "commas",
         metavar="NAME|PATH|HUB_ID")
     size: int | None = option(
         None, "Pixels that the model sees: the side of the central square, or the shorter side of whole images "
-              "(default: the model's own; whole images keep theirs)", least=1)
+              "(default: the model's own; whole images keep theirs)", least=TOKEN_SIDE)
 
     def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
         """The predictors, all with names of their own."""
@@ -100,6 +103,14 @@ class Models(Options):
         """The predictor of a verb that takes one model."""
         self.expect_one()
         return self.load(device, tokenizer)[0]
+
+    def load_measured(self, device: str, head: bool = True) -> list[Predictor]:
+        """Predictors for a table: a folder has its path for a name, since many runs end in a folder ``model``."""
+        found = self.load_classifiers(device, head=head)
+        for one, source in zip(found, listed(self.model), strict=True):
+            if Path(source).is_dir():
+                one.name = source.rstrip("/")
+        return found
 
     def load_classifiers(self, device: str, tokenizer: "TokenizerChoice | None" = None,
                          head: bool = True) -> list[Predictor]:
@@ -130,14 +141,14 @@ class TokenizerChoice(Options):
         asked = self.given
         own = "superpixel" if config is None else config.tokenizer
         name = asked.pop("tokenizer", own)
-        options = {} if config is None else config.options_for(name, {})
+        changes = {}
         for flag, value in asked.items() if name in TOKENIZERS else ():
             owners = _tokenizer_flags()[flag]
             if name not in owners:
                 raise ValueError(f"--{flag.replace('_', '-')} belongs to --tokenizer {next(iter(owners))}, "
                                  f"not to {name}")
-            options[owners[name][0]] = value
-        return create_tokenizer(name, **options)
+            changes[owners[name][0]] = value
+        return create_tokenizer(name, **(changes if config is None else config.options_for(name, changes)))
 
 
 def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:
@@ -193,9 +204,13 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
     def run(**values: Any) -> Any:
         for name, kind in groups.items():
-            own = {item.name: values.pop(item.name) for item, _, _ in declared(kind)}
-            values[name] = kind(**{key: tuple(value) if isinstance(value, list) else value
-                                   for key, value in own.items()})
+            own = {}
+            for item, _, spec in declared(kind):
+                value = values.pop(item.name)
+                for one in value if isinstance(value, list) else () if value is None else (value,):
+                    spec.check(_flag(item, spec), one)
+                own[item.name] = tuple(value) if isinstance(value, list) else value
+            values[name] = kind(**own)
         return verb(**values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -203,21 +218,25 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _flag(item: Any, spec: Spec) -> str:
+    return f"--{(spec.flag or item.name).replace('_', '-')}"
+
+
 def _parameter(item: Any, hint: Any, spec: Spec, panel: str | None) -> inspect.Parameter:
     """One option as a parameter that typer understands."""
     optional = NoneType in get_args(hint)
     kind = next(one for one in get_args(hint) if one is not NoneType) if optional else hint
-    flag = f"--{(spec.flag or item.name).replace('_', '-')}"
+    flag = _flag(item, spec)
     if kind is bool and item.default is not False:
         flag = f"{flag}/--no-{flag[2:]}"
-    least, choices = spec.least if kind in (int, float) else None, spec.choices
+    choices = spec.choices
     if get_origin(kind) is Literal:
         kind, choices = str, get_args(kind)
-    elif get_origin(kind) is tuple:
-        kind = list[get_args(kind)[0]]  # type: ignore[misc]
+    one = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    told = typer.Option(flag, *([spec.short] if spec.short else []), help=describe(spec, item.default),
+                        metavar=spec.metavar or "|".join(choices) or value_name(one), rich_help_panel=panel,
+                        show_default=False)
+    kind = list[one] if one is not kind else kind  # type: ignore[valid-type]
     default = list(item.default) if isinstance(item.default, tuple) else item.default
-    told = typer.Option(flag, *([spec.short] if spec.short else []), help=f"{spec.help.removesuffix('.')}.", min=least,
-                        metavar=spec.metavar or "|".join(choices) or None, rich_help_panel=panel,
-                        show_default=default is not None and default is not False and default != [])
     return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default,
                              annotation=Annotated[kind | None if optional else kind, told])

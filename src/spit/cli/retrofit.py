@@ -13,7 +13,7 @@ from spit.parts import TOKENIZERS
 class RetrofitOptions(Options):
     """Options of the recipe that have their own flags; ``--set`` overrides them."""
 
-    parent: str | None = option(None, "The ViT: what --model takes elsewhere, such as a ViT in timm's names "
+    parent: str | None = option(None, "The ViT: what --model takes elsewhere, such as a timm ViT state dict "
                                       "(.safetensors or .pth)", metavar="NAME|PATH|HUB_ID")
     images: tuple[str, ...] = option((), "Photos to learn from, a folder or tar shards; may be repeated. Labels are "
                                          "not used", metavar="FOLDER")

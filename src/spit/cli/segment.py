@@ -11,13 +11,14 @@ from torch import Tensor
 from spit import __version__
 from spit.cli.claims import Shared
 from spit.cli.companions import Sharing
-from spit.cli.console import Say, show, shown, tell
+from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
 from spit.options import Options, option
+from spit.predictor import SEEN
 from spit.segmentation import Cut, Segmentation, segment_prediction
 from spit.segmentation.head import head_for
 from spit.tokens import plural
@@ -39,10 +40,10 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
-    (outlined, the rest in a haze), cat.saliency.png (the soft map in grey) and cat.segment.json. Of images above
-    512 × 512 pixels the model sees that many, and the mask comes back along superpixels of the original. Folders keep
-    their structure. An image that an earlier run with the same model and settings finished is skipped. An image that
-    cannot be read is reported, the others go on, and the exit code is 2.
+    (outlined, the rest in a haze), cat.saliency.png (the soft map in grey) and cat.segment.json. Images above
+    512 × 512 = 262,144 pixels are reduced to that area before the model sees them; the mask comes back along
+    superpixels of the original. Folders keep their structure. An image that an earlier run with the same model and
+    settings finished is skipped. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     predictor = models.load_one(running.device, tokenizer)
@@ -52,25 +53,16 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
                 "token_head": head and head.digest,
                 "size": models.size, "spit": __version__}
     shared = Shared(inputs, ABOUT, settings, earlier=not repeating.again)
-    reduced: list[str] = []
-
-    def told(line: str) -> None:
-        """The first image that is reduced is named; the others are counted at the end."""
-        if not reduced:
-            tell(line)
-        reduced.append(line)
 
     def work(item: Input, say: Say) -> dict[str, Any]:
-        name = shown(item.path.name)
-        say(f"{name}: reading")
+        doing = f"Segmenting {shown(item.path.name)}:"
+        say(f"{doing} reading the file")
         image = reading.load(item.path)
-        say(f"{name}: tokens (the first run compiles)")
+        say(f"{doing} cutting it into tokens (the first run compiles)")
         prediction = predictor(image, crop=False, size=models.size)
-        if models.size is None and prediction.images[0].shape != image.shape:
-            told(f"{name}: {_size(image)} pixels, seen at {_size(prediction.images[0])}; --size SIDE asks for more")
-        say(f"{name}: mask")
+        say(f"{doing} finding the object")
         found = segment_prediction(prediction, cut)
-        say(f"{name}: pictures")
+        say(f"{doing} drawing")
         return item.write(ABOUT, {
             "width": image.shape[2], "height": image.shape[1], "seen": list(prediction.images[0].shape[:0:-1]),
             "key": shared.key(item), "model": predictor.name,
@@ -83,8 +75,10 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         empty = sum(document["foreground"] == 0 for document in documents)
         if empty:
             show(f"{plural(empty, 'image')} without a foreground: nothing to cut")
-        if len(reduced) > 1:
-            show(f"{len(reduced)} images of more than 512 × 512 pixels were seen at that many")
+        reduced = sum(document["seen"] != [document["width"], document["height"]] for document in documents)
+        if reduced and models.size is None:
+            show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to 512 × 512 = {SEEN:,} "
+                 f"pixels before the model saw {'it' if reduced == 1 else 'them'}; --size SIDE asks for more")
         if shared.taken:
             show(f"{len(shared.taken)} of {len(documents)} were done earlier with these settings; --again repeats them")
 
@@ -106,7 +100,3 @@ def _draw(image: Tensor, found: Segmentation) -> dict[str, tuple[str, bytes]]:
     with ThreadPoolExecutor(len(drawn)) as pool:  # large ones take seconds to compress
         return {kind: (suffix, data) for (kind, suffix), data in zip(
             KINDS.items(), pool.map(encode_png, drawn), strict=True)}
-
-
-def _size(image: Tensor) -> str:
-    return f"{image.shape[2]:,} × {image.shape[1]:,}"

@@ -1,6 +1,6 @@
 """``spit tokenize``: images to regions, as pictures, label maps and counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from torch import Tensor
@@ -8,15 +8,16 @@ from torch import Tensor
 from spit import __version__
 from spit.cli.claims import Shared
 from spit.cli.companions import Sharing
-from spit.cli.console import Say
+from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
-from spit.cli.options import Images, Output, Reading, Running, TokenizerChoice
+from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
+from spit.config import ModelConfig
 from spit.drawing import Tile, draw_labels, draw_mean_colors, draw_overlay, draw_panel, encode_labels, encode_png
 from spit.drawing.labels import LabelFormat
-from spit.options import Options, option
+from spit.options import Options, option, same
 from spit.partition import Hierarchy
 from spit.parts import TOKENIZERS
-from spit.tokenizers import SuperpixelTokenizer
+from spit.tokenizers import SuperpixelTokenizer, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,31 @@ class LabelFiles(Options):
     levels_strip: bool = option(False, "Also write IMG.levels.png: every level side by side")
 
 
-def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, reading: Reading, sharing: Sharing,
-             output: Output, running: Running) -> int:
+@dataclass(frozen=True)
+class TokensOf(Options):
+    """Whose tokens."""
+
+    model: tuple[str, ...] = same(Models, "model", ())
+
+    def config(self) -> ModelConfig | None:
+        """The config of the model that is named, if one is."""
+        return Models(self.model).load_one("cpu").model.config if self.model else None
+
+
+def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, files: LabelFiles, reading: Reading,
+             sharing: Sharing, output: Output, running: Running) -> int:
     """Cut images into tokens, and write pictures and label maps.
+
+    Without --model these are the paper's superpixels, which are not the tokens of spit_tiny_16; --model spit_tiny_16
+    takes a model's own tokenizer and options. Options of --tokenizer change them. The whole image is cut, at its own
+    pixels; classify and explain see its central square at the model's size, and so fewer tokens.
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
     pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep
     their structure. Files of an earlier run are replaced; your images never are. An image that cannot be read is
     reported, the others go on, and the exit code is 2. Several processes may share a folder: each image is done once.
     """
-    chosen, place = tokenizer.build(), running.place
+    chosen, place = tokenizer.build(tokens_of.config()), running.place
     if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):
         raise ValueError("--levels-strip shows the levels of superpixels; leave --tokenizer out")
 
@@ -68,9 +84,18 @@ def tokenize(images: Images, tokenizer: TokenizerChoice, files: LabelFiles, read
     def show_all(documents: list[dict[str, Any]]) -> None:
         show_files(documents, output.output, ("regions", "mean pixels"), lambda document: (
             f"{document['regions']:,}", f"{document['region_size']['mean']:,.0f}"))
+        show(_told(chosen, *tokens_of.model))
 
     return answer_each(inputs, "Tokenizing", work, show_all, running.as_json, shared, sharing.workers,
                        output=str(output.output))
+
+
+def _told(tokenizer: Tokenizer, model: str | None = None) -> str:
+    """Which tokens these are, with the options that differ from the defaults."""
+    defaults = {item.name: item.default for item in fields(tokenizer)}
+    changed = ", ".join(f"{name}={value}" for name, value in tokenizer.config().items() if value != defaults[name])
+    source = f"from {shown(model)}" if model else "without a model; --model NAME takes those of a model"
+    return f"Tokens: {TOKENIZERS.name_of(tokenizer)}{f' with {changed}' if changed else ''}, {source}"
 
 
 def _draw_levels(image: Tensor, hierarchy: Hierarchy, levels: int) -> bytes:

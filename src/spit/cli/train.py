@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from spit.cli import STOPPED
-from spit.cli.console import LongBar, print_json, show, shown
+from spit.cli.console import LongBar, about_time, print_json, show, shown
 from spit.cli.options import Output, Running
 from spit.errors import Stopped
 from spit.options import Options, option, same
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 RecipeFile = Annotated[Path, typer.Argument(
     metavar="RECIPE", show_default=False,
     help="A TOML file, or a recipe that comes with spit, such as smoke or transfer.")]
+
+SILENCE = 30  # seconds between lines at most if stderr is no terminal
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,27 @@ def carry_out(recipe: "Recipe", run: RunOptions, running: Running) -> int:
 
 def _show(result: Mapping[str, Any], folder: Path) -> None:
     ended = "had ended already" if result.get("finished") else f"ended after {result['seconds']:.0f} s"
-    figures = ", ".join(f"{name} {value:.4g}" for name, value in result["figures"].items())
-    show(f"The run in {shown(folder)} {ended}: {plural(result['steps'], 'step')}\n{figures or 'not validated'}\n"
+    figures = ", ".join(_words(result["figures"]))
+    validation = (f"Validation: {figures}" if figures else
+                  "No validation: the recipe names no photos for it; --set data.validation=FOLDER does")
+    show(f"The run in {shown(folder)} {ended}: {plural(result['steps'], 'step')}\n{_losses(folder)}{validation}\n"
          f"The model is in {shown(result['model'])}, the report in {shown(folder / 'report.md')}")
+
+
+def _words(figures: Mapping[str, Any]) -> list[str]:
+    """Figures of a validation, accuracies in per cent."""
+    shares = {"top1": "top-1", "top5": "top-5"}
+    return [f"{shares[name]} {value:.1%}".replace("%", " %") if name in shares else f"{name} {value:.4g}"
+            for name, value in figures.items()]
+
+
+def _losses(folder: Path) -> str:
+    """The training loss at first and at the end, as a line; nothing if there are none."""
+    from spit.training.journal import read_metrics
+
+    lines = [line for line in read_metrics(folder) if line.get("kind") == "train" and "loss" in line]
+    told = dict.fromkeys(f"{line['loss']:.4g} by step {line['step']}" for line in (*lines[:1], *lines[-1:]))
+    return f"Training loss: {', '.join(told)}\n" if told else ""
 
 
 @contextmanager
@@ -97,14 +118,29 @@ def _watching(speaks: bool) -> Iterator["Listener"]:
     task = bar.add_task("Training", total=None)
 
     class Bar(Listener):
-        total = 0
+        total = first = since = 0
+        began = spoken = 0.0
 
         def begin(self, step: int, total: int) -> None:
-            self.total = total
+            self.total, self.first, self.since = total, step, step
+            self.began = self.spoken = time.monotonic()
             bar.update(task, completed=step, total=total)
 
         def advance(self, step: int) -> None:
             bar.update(task, completed=step)
+            one = step == self.first + 1
+            if not console.is_terminal and (one or time.monotonic() - self.spoken >= SILENCE):
+                self.line(step, "")
+            if one:  # which may compile: what is left is estimated from the next ones
+                self.began, self.since = time.monotonic(), step
+
+        def line(self, step: int, text: str) -> None:
+            self.spoken = time.monotonic()
+            left = ""
+            if self.since < step < self.total:
+                seconds = (self.spoken - self.began) / (step - self.since) * (self.total - step)
+                left = f"about {about_time(seconds)} left"
+            self.say(" ".join(filter(None, (f"step {step}/{self.total}", text, left))))
 
         def figures(self, line: Mapping[str, Any]) -> None:
             training = line["kind"] == "train"
@@ -114,10 +150,10 @@ def _watching(speaks: bool) -> Iterator["Listener"]:
                         f"{speed:.{0 if speed >= 10 else 1}f} im/s")
                 bar.update(task, description=text)
             else:
-                text = "validation " + " ".join(f"{name} {value:.4g}" for name, value in line.items()
-                                                if name not in ("kind", "step", "epoch"))
+                text = "validation " + " ".join(_words({name: value for name, value in line.items()
+                                                        if name not in ("kind", "step", "epoch")}))
             if not training or not console.is_terminal:
-                self.say(f"step {line['step']}/{self.total} {text}")
+                self.line(line["step"], text)
 
         def say(self, text: str) -> None:
             console.print(Text(text), soft_wrap=True)
