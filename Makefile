@@ -18,6 +18,9 @@ help:   ## this list
 demo: $(DEMO)   ## tokens, classes, explanation and mask of a sample photo in one picture
 	.venv/bin/spit demo
 
+# torch's threads do not spin while they wait: test workers share the cores
+test fuzz boundscheck: export OMP_WAIT_POLICY = PASSIVE
+
 test: lint $(ADAPTERS)   ## lint, then every test
 	.venv/bin/python -m pytest -n 2
 	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py

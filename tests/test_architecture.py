@@ -13,7 +13,7 @@ LAYERS = (
     ("images", "tokens", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
-     "model", "arrays"),
+     "model", "arrays", "thinning"),
     ("data", "drawing", "weights", "interop", "registry", "hub", "timm"),
     ("forward_pass", "predictor"),
     ("attribution", "segmentation"),  # answers of a Prediction

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in ("provenance", "token_merging"))
+SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
 # Photos of a wheel, made images, the project.
 WITHOUT_DATA = {"attribution", "batch", "cliffs", "cpu", "large", "limits", "newcomer", "serve", "explorer"}
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],

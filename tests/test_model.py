@@ -9,9 +9,8 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 from spit.config import ModelConfig
 from spit.features import FeatureExtractor
-from spit.model import Output, SpitModel, choose_tokens
+from spit.model import Output, SpitModel
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, VoronoiTokenizer
-from spit.tokens import Tokens, offsets_of
 
 CONFIG = ModelConfig(tokenizer_options={"levels": 2}, resolution=4, position_bins=4, gradient_bins=4, width=16,
                      depth=3, heads=2, layer_scale=None, num_classes=5)
@@ -174,21 +173,6 @@ def test_any_number_of_channels(channels):
 def test_wrong_images(images, error, message):
     with pytest.raises(error, match=message):
         tiny()(images)
-
-
-@settings(max_examples=30, deadline=None)
-@given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=6), budget=st.integers(1, 9))
-def test_budget_keeps_exactly_that_many(counts, budget):
-    tokens = Tokens(torch.zeros(sum(counts), 1), offsets_of(torch.tensor(counts)))
-    kept = tokens.select(choose_tokens(tokens, [budget] * len(tokens)))
-    assert kept.counts.tolist() == [min(count, budget) for count in counts]
-
-
-def test_budget_is_uniform():
-    torch.manual_seed(0)
-    tokens = Tokens(torch.zeros(10, 1), torch.tensor([0, 6, 10]))
-    share = torch.stack([choose_tokens(tokens, [3] * len(tokens)) for _ in range(2000)]).float().mean(0)
-    torch.testing.assert_close(share, torch.tensor([0.5] * 6 + [0.75] * 4), atol=0.05, rtol=0)
 
 
 def test_budget_is_for_training_only():

@@ -102,7 +102,7 @@ def test_unknown_option_names_the_nearest():
 @pytest.mark.parametrize("make", [lambda name: create_model(name, pretrained=True), load_model])
 @pytest.mark.parametrize("name", ["vit_tiny_16", "spit_tiny_16.paper"])
 def test_no_embedded_weights_says_where_to_get_some(make, name):
-    with pytest.raises(WeightsError, match=f"no trained weights of {name} come with spit; give .*hub id.*timm's names"):
+    with pytest.raises(WeightsError, match=f"no trained weights of {name} come with spit; give .*hub id.*timm ViT"):
         make(name)
 
 

@@ -46,7 +46,7 @@ class Conventions(nn.Module):
     backbone: Any
     head: ClassHead
     tokenize: Callable[[Images], tuple[Partition, Tokens]]
-    drop_tokens: Callable[[Tokens], tuple[Tokens, Tensor | None]]
+    drop_tokens: Callable[[Partition, Tokens], tuple[Tokens, Tensor | None]]
     encode: Callable[..., Tokens]
     replayed: Any
 
@@ -82,7 +82,7 @@ class Conventions(nn.Module):
 
     def forward_features(self, images: Images) -> Tokens:
         """Tokens after the final norm, the class token first in each image, ``(Σ(N + 1), D)``."""
-        return self.encode(self.drop_tokens(self.tokenize(images)[1])[0])
+        return self.encode(self.drop_tokens(*self.tokenize(images))[0])
 
     def forward_head(self, tokens: Tokens, pre_logits: bool = False) -> Tensor:
         """Logits ``(B, num_classes)`` of what :meth:`forward_features` returned; its class token if ``pre_logits``."""

@@ -18,6 +18,7 @@ from spit.heads import ClassHead
 from spit.images import ImageBlocks, Images, image_blocks
 from spit.partition import Partition
 from spit.parts import TOKENIZERS, check_partition, check_tokens
+from spit.thinning import Budget, draw_tokens
 from spit.tokenizers import Tokenizer, create_tokenizer
 from spit.tokens import Tokens
 
@@ -95,7 +96,7 @@ class SpitModel(Conventions):
         self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
         self.replayed: ReplayedInference | None = None
-        self.budgets: Sequence[int] | None = None  # in training, the most tokens of each image; None takes the config's
+        self.budgets: Sequence[Budget] | None = None  # in training, of each image; None takes the config's
         if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
             self._try_backbone()
 
@@ -142,7 +143,7 @@ class SpitModel(Conventions):
             replayed = self.replayed(blocks[0], partition)
             if recorder is None:
                 return replayed
-        features, kept = self.drop_tokens(self._features(blocks, partition))
+        features, kept = self.drop_tokens(partition, self._features(blocks, partition))
         if recorder is None:
             answer: Tensor = self.head(self._class_token(features))
             return answer
@@ -189,20 +190,20 @@ class SpitModel(Conventions):
         class_token, tokens = take_class_token(self.encode(features, recorder))
         return self.head(class_token), class_token, tokens
 
-    def drop_tokens(self, features: Tokens) -> tuple[Tokens, Tensor | None]:
+    def drop_tokens(self, partition: Partition, features: Tokens) -> tuple[Tokens, Tensor | None]:
         """In training, the tokens that the budget keeps and which these are; otherwise all of them and None."""
         budgets, budget = self.budgets, self.config.token_budget
         if budgets is None and budget is not None:
-            budgets = [budget] * len(features)
+            budgets = [Budget(budget)] * len(features)
         if budgets is None or not self.training:
             return features, None
-        kept = choose_tokens(features, budgets)
-        counts = [min(count, budget) for count, budget in zip(features.host_counts, budgets, strict=True)]
+        kept = draw_tokens(partition, features, budgets)
+        counts = [min(count, budget.tokens) for count, budget in zip(features.host_counts, budgets, strict=True)]
         return features.select(kept, counts), kept
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
-        return self.run(self.drop_tokens(self.tokenize(images)[1])[0])[1]
+        return self.run(self.drop_tokens(*self.tokenize(images))[0])[1]
 
     def compile(self, **options: Any) -> None:
         """Compile f in place, which takes most of the time; τ and φ are kernels already.
@@ -282,20 +283,6 @@ class SpitModel(Conventions):
                 raise ValueError(f"expected images on {self.device}, where the model is, got {block.device}; "
                                  "move one of them with .to()")
         return blocks
-
-
-def choose_tokens(tokens: Tokens, budgets: Sequence[int]) -> Tensor:
-    """Token dropout to a budget (App. C): which tokens to keep, ``(ΣN,)`` bool.
-
-    An image with more tokens than its budget keeps a uniformly random subset of that many. Random numbers come from
-    torch's generator of the tokens' device, without host synchronisation.
-    """
-    image_of = tokens.image_of
-    order = torch.randperm(len(image_of), device=image_of.device)
-    order = order[image_of[order].argsort(stable=True)]  # images in order, each image's tokens shuffled
-    rank = torch.arange(len(image_of), device=image_of.device) - tokens.offsets[image_of]
-    most = torch.tensor(budgets, pin_memory=image_of.is_cuda).to(image_of.device, non_blocking=True)
-    return torch.empty_like(image_of, dtype=torch.bool).index_copy(0, order, rank < most[image_of])
 
 
 def _name(part: object) -> str:

@@ -59,7 +59,8 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
 
     Args:
         source: what :func:`spit.load_model` takes: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a
-            folder, a Hugging Face hub id, or a file with a ViT in timm's names or of the authors' release.
+            folder, a Hugging Face hub id, or a file with a timm ViT state dict or a checkpoint of the authors'
+            release.
         device: "cpu", "cuda", "cuda:1", or "auto" for CUDA if there is any.
         size: side of the square that the model sees (default: the model's own).
 

@@ -37,8 +37,8 @@ ARCHITECTURES = {f"{family}_{size}_16": (family, size) for family in TOKENIZERS 
 PAPER = "paper"
 DEFAULT_TAGS = {"spit_tiny_16": "deit_retrofit", "rvit_tiny_16": "deit_retrofit"}
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
-SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a ViT in timm's names or of "
-           "the authors' release (.safetensors, .pth)")
+SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a .safetensors or .pth "
+           "file with a timm ViT state dict or a checkpoint of the authors' release")
 
 
 def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) -> list[str]:
@@ -172,7 +172,7 @@ def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32, 
 
     Args:
         source: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a folder that :func:`spit.save_model`
-            wrote, a Hugging Face hub id ("owner/name", "owner/name@revision"), or a file with a ViT in timm's names or
+            wrote, a Hugging Face hub id ("owner/name", "owner/name@revision"), or a file with a timm ViT state dict or
             with a model of the authors' release (``.safetensors``, ``.pth``). A path that exists is never taken
             for a name or hub id.
         dtype: of the parameters, whatever they are on disk.

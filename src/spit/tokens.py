@@ -115,8 +115,8 @@ class Tokens:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 image``, ``2 images``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """``1 image``, ``2 images``, ``1,000 images``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def offsets_of(counts: Tensor) -> Tensor:

@@ -3,7 +3,7 @@ from importlib.resources import files
 import pytest
 
 from spit.config import ModelConfig
-from spit.data.classes import class_names, folder_names, imagenet_classes
+from spit.data.classes import class_names, folder_names, imagenet_classes, near_names
 
 
 def test_a_thousand_names() -> None:
@@ -52,3 +52,13 @@ def test_the_classes_of_a_model(config: ModelConfig, names: tuple[str, ...]) -> 
 ])
 def test_folders_name_classes(folders: list[str], names: tuple[str, ...]) -> None:
     assert folder_names(folders, 3) == names
+
+
+@pytest.mark.parametrize(("word", "near"), [
+    ("espreso", ["espresso", "espresso maker"]),
+    ("CAT", ["tiger cat", "Persian cat", "Siamese cat", "Egyptian cat"]),
+    ("kitty", ["kit fox", "carpenter's kit", "kite"]),
+    ("zzzz", []),
+])
+def test_names_like_a_word(word: str, near: list[str]) -> None:
+    assert near_names(imagenet_classes(), word) == near

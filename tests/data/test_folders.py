@@ -92,7 +92,7 @@ def test_a_folder_without_images(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
-    assert "there is none" in refusal(tmp_path / "missing")
+    assert "no such path exists" in refusal(tmp_path / "missing")
 
 
 def test_a_file_instead_of_a_folder(tmp_path: Path) -> None:

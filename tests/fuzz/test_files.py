@@ -128,7 +128,7 @@ def test_weight_files(saved: Path, tmp_path_factory: pytest.TempPathFactory, cha
     else:
         data = next(saved.glob("*.safetensors")).read_bytes()
     file.write_bytes(damaged(data, changes))
-    with pytest.raises(WeightsError) as caught:  # sound or not, they are no ViT in timm's names
+    with pytest.raises(WeightsError) as caught:  # sound or not, they are no timm ViT state dict
         from_timm(file)
     one_line(caught.value)
 

@@ -111,5 +111,5 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
         spit.from_published(tmp_path / "spit.pth")
     with pytest.raises(WeightsError, match=r"expected the names of the authors' release, but embedder.cls_token"):
         spit.from_published({})
-    with pytest.raises(WeightsError, match=r"got a ViT in timm's names; spit.from_timm loads it"):
+    with pytest.raises(WeightsError, match=r"got a timm ViT state dict; spit.from_timm loads it"):
         spit.from_published({"patch_embed.proj.weight": torch.zeros(1)})

@@ -173,7 +173,7 @@ def test_a_file_that_holds_no_weights(tmp_path, name):
         Image.new("RGB", (4, 4)).save(path)
     with pytest.raises(WeightsError) as caught:
         from_timm(path)
-    wanted = "expected a .safetensors or .pth file of a ViT in timm's names"
+    wanted = "expected a .safetensors or .pth file with a timm ViT state dict"
     assert str(caught.value) == f"{path} holds no weights; {wanted}"
 
 

@@ -119,7 +119,7 @@ def test_metadata_that_cannot_be_read(text: str | None, reason: str) -> None:
 
 @pytest.mark.parametrize("change", [
     {"size": -1}, {"size": "large"}, {"crop": 0}, {"tokenizer": "rows"}, {"tokenizer_options": {"levels": 1e9}},
-    {"features": {"resolution": 0}}, {"class_names": None, "num_classes": "many"},
+    {"features": {"resolution": 0}}, {"extractor": "mean_color"}, {"class_names": None, "num_classes": "many"},
 ])
 def test_metadata_out_of_range(change: dict[str, object]) -> None:
     Runtime(None, DESCRIPTION)

@@ -41,12 +41,18 @@ def test_a_report(tmp_path: Path) -> None:
         journal.write("train", step, {"loss": 2 / step, "top1": 0.1, "lr": 0.1, "images_per_second": 10.0 * step})
         if step % 2 == 0:
             journal.write("validation", step, {"epoch": step / 2, "top1": step / 100, "loss": 1.0, "images": 20})
-    recipe: dict[str, Any] = {"model": {"name": "spit_tiny_16"}, "data": {"size": 32}, "run": {"seed": 4},
+    recipe: dict[str, Any] = {"model": {"name": "spit_tiny_16"}, "data": {"size": 32, "kept": ""}, "run": {"seed": 4},
+                              "elastic": {"parts": 8, "own": 4, "keep": ()},
                               "optimization": {"epochs": 15, "batch": 8, "precision": "fp32"}}
     write_report(tmp_path, recipe, {"name": "spit_tiny_16", "steps": 30, "photos": 16})
     text = (tmp_path / "report.md").read_text()
     assert "spit_tiny_16: epochs 15, photos 16" in text
     assert "Training loss 2.0000 at first, 0.0667 at the end; 160 images/s" in text
+    assert "- **data**: size 32\n" in text
+    assert "elastic" not in text
+    write_report(tmp_path, {**recipe, "elastic": {"parts": 8, "own": 4, "keep": (64,)}},
+                 {"name": "spit_tiny_16", "steps": 30, "photos": 16})
+    assert "- **elastic**: parts 8, own 4, keep (64,)\n" in (tmp_path / "report.md").read_text()
     assert "| 30 | 15 | 0.3 | 1 | 20 |" in text
     pytest.importorskip("matplotlib")
     assert (tmp_path / "curves.png").stat().st_size > 1000

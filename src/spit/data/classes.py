@@ -1,5 +1,6 @@
 """Class names: the 1,000 of ImageNet-1k, and those of a model."""
 
+import difflib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -29,6 +30,20 @@ def printable_names(given: Sequence[str], num_classes: int) -> tuple[str, ...]:
         return imagenet_classes()
     names = given or [f"class {index}" for index in range(num_classes)]
     return tuple(name if name.isprintable() else repr(name) for name in names)
+
+
+def near_names(names: Sequence[str], word: str, count: int = 4) -> list[str]:
+    """Names like a word that is none of them: those with the word in them, then those with words spelt alike."""
+    word = word.casefold()
+    likeness: dict[str, float] = {}
+    for name in names:
+        own = name.casefold()
+        match = difflib.SequenceMatcher(b=word)
+        for part in (own, *own.split()):
+            match.set_seq1(part)
+            likeness[name] = max(likeness.get(name, 0.0), 2.0 if part == word else match.ratio())
+    near = [name for name, ratio in likeness.items() if ratio >= 0.65]
+    return sorted(near, key=lambda name: (-likeness[name], len(name)))[:count]
 
 
 def folder_names(folders: Sequence[str], num_classes: int) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTE
     if root.is_file():
         raise ImageError(f"{root}: expected a folder, got a file; load_image reads a single image")
     if not root.is_dir():
-        raise ImageError(f"{root}: expected a folder, but there is none; check the path")
+        raise ImageError(f"{root}: expected a folder, but no such path exists; check the spelling")
     paths = []
     for folder, folders, files in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -134,7 +134,7 @@ def _open_path(path: Path, name: str) -> BinaryIO:
             raise ImageError(f"{name}: expected an image file, got a pipe or device; give its content as bytes")
         return path.open("rb")
     except FileNotFoundError as error:
-        raise ImageError(f"{name}: expected an image file, but there is none; check the path") from error
+        raise ImageError(f"{name}: expected an image file, but no such path exists; check the spelling") from error
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise ImageError(f"{name}: expected a readable image file ({_reason(error)}); "
                          "check the path and its permissions") from error

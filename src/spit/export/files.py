@@ -26,7 +26,7 @@ from spit.export.graphs import OUTPUTS, PixelGraph, TokenGraph, takes_pixels
 from spit.features import FeatureExtractor
 from spit.model import SpitModel
 from spit.options import Options, option
-from spit.runtime.pipeline import FORMAT, KEY
+from spit.runtime.pipeline import FORMAT, KEY, make_parts
 from spit.tokenizers import Tokenizer
 from spit.weights import digest, write_whole
 
@@ -67,12 +67,14 @@ class Exported:
         input: what the graph takes, tokens or pixels.
         size: of the file, in bytes.
         differences: the largest absolute difference of logits, by the number of tokens.
+        warning: what :mod:`spit.runtime` cannot do with the file, and what to do; empty if it runs it on images.
     """
 
     path: Path
     input: str
     size: int
     differences: Mapping[int, float]
+    warning: str = ""
 
     @property
     def difference(self) -> float:
@@ -113,7 +115,8 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
             if find_spec(package) is None:
                 raise MissingExtra(package, "onnx", "exporting to ONNX")
     graph = _graph(model, exporting.input)
-    description = json.dumps(describe(model, graph, exporting))
+    about = describe(model, graph, exporting)
+    description = json.dumps(about)
     written = copy.deepcopy(graph).half() if exporting.precision == "float16" else graph
     program = _trace(written)
     if exporting.format == "torch":
@@ -126,7 +129,7 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
         raise SpitError(f"expected logits within {bound:g} of torch's, got a difference of {max(found.values()):g}; "
                         "nothing was written")
     write_whole(path, data)
-    return Exported(path, graph.kind, len(data), found)
+    return Exported(path, graph.kind, len(data), found, _warning(path, about) if exporting.format == "onnx" else "")
 
 
 def describe(model: SpitModel, graph: TokenGraph, exporting: Exporting) -> dict[str, Any]:
@@ -147,6 +150,15 @@ def describe(model: SpitModel, graph: TokenGraph, exporting: Exporting) -> dict[
         "extractor": config.extractor,
         "features": extractor.to_dict() if isinstance(extractor, FeatureExtractor) else {},
     }
+
+
+def _warning(path: Path, about: Mapping[str, Any]) -> str:
+    """Why spit.runtime, which has spit's own tokenizers and features alone, would refuse the file."""
+    try:
+        make_parts(about)
+    except ValueError as error:
+        return (f"spit.runtime cannot run {path} on images: {error}, or give onnxruntime the features of your tokens")
+    return ""
 
 
 def _graph(model: SpitModel, given: str) -> TokenGraph:

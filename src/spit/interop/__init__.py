@@ -12,18 +12,18 @@ __all__ = ["from_published", "from_timm", "published_options", "read_file", "rea
 
 def read_file(path: Path, tokenizer: str | None = None, heads: int | None = None, sigma: float | None = None,
               size: int | None = None) -> Checkpoint:
-    """The checkpoint in a ``.safetensors`` or ``.pth`` file: of the authors' release, or a ViT in timm's names.
+    """The checkpoint in a ``.safetensors`` or ``.pth`` file: of the authors' release, or a timm ViT state dict.
 
     Args:
-        tokenizer, heads, sigma, size: as in :func:`from_published`; a ViT in timm's names has square patches, and takes
+        tokenizer, heads, sigma, size: as in :func:`from_published`; a timm ViT state dict has square patches, and takes
             neither sigma nor size.
     """
-    tensors = read_tensors(path, "a ViT in timm's names or of the authors' release")
+    tensors = read_tensors(path, "a timm ViT state dict or a checkpoint of the authors' release")
     if is_published(tensors):
         return read_published(tensors, tokenizer, heads, sigma, size, name=str(path))
     if sigma is not None or size is not None:
-        raise ValueError("sigma and size are of the release's models, got a ViT in timm's names; leave them out")
+        raise ValueError("sigma and size are of the release's models, got a timm ViT state dict; leave them out")
     if tokenizer not in (None, "patch"):
-        raise ValueError(f"expected the tokenizer patch for a ViT in timm's names, got {tokenizer!r}; "
+        raise ValueError(f"expected the tokenizer patch for a timm ViT state dict, got {tokenizer!r}; "
                          "model.with_tokenizer(...) runs it with another")
     return read_timm(tensors, heads, name=str(path))

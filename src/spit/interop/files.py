@@ -23,7 +23,7 @@ def read_tensors(source: object, what: str) -> dict[str, Tensor]:
         return dict(source.state_dict())
     path = Path(source) if isinstance(source, str | PathLike) else None
     if path is not None:
-        source = _read(path, f"expected a .safetensors or .pth file of {what}")
+        source = _read(path, f"expected a .safetensors or .pth file with {what}")
     for wrapper in ("model", "state_dict"):  # as training scripts save them
         if isinstance(source, Mapping) and isinstance(source.get(wrapper), Mapping):
             source = source[wrapper]

@@ -38,7 +38,7 @@ BLOCK_NAMES = {  # inside a block
     "mlp.L2.linear.bias": "mlp.outer.bias",
 }
 SIZE = 256  # of the images that the paper's models are pre-trained on (App. C)
-EMBEDDER = "embedder.embedder.linear.weight"  # which no ViT in timm's names has
+EMBEDDER = "embedder.embedder.linear.weight"  # which no timm ViT state dict has
 BLOCK = re.compile(r"blocks\.(\d+)\.(.+)")
 FAMILIES = {"spit": "superpixel", "rvit": "voronoi", "vit": "patch"}
 FAMILY = re.compile("(?<![a-z])(spit|rvit|vit)(?![a-z])")
@@ -96,10 +96,10 @@ def read_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer
                    heads: int | None = None, sigma: float | None = None, size: int | None = None,
                    name: str | None = None) -> Checkpoint:
     """The checkpoint that :func:`from_published` builds a model from; ``name`` is the file that the tensors are of."""
-    tensors = read_tensors(source, "the authors' release")
+    tensors = read_tensors(source, "a checkpoint of the authors' release")
     name = name or source_name(source)
     if "patch_embed.proj.weight" in tensors:
-        raise WeightsError(f"{name}: expected a model of the authors' release, got a ViT in timm's names; "
+        raise WeightsError(f"{name}: expected a model of the authors' release, got a timm ViT state dict; "
                            "spit.from_timm loads it")
     depth = 1 + max((int(found[1]) for found in map(BLOCK.fullmatch, tensors) if found), default=-1)
     names = published_names(depth)

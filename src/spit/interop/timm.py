@@ -1,4 +1,4 @@
-"""ViT checkpoints in timm's names, as our models (Prop. 1)."""
+"""timm's ViT state dicts as our models (Prop. 1)."""
 
 import math
 import re
@@ -35,7 +35,7 @@ VIT_NAME = re.compile(
 def from_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], heads: int | None = None,
               mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
               num_classes: int | None = None) -> SpitModel:
-    """A ViT checkpoint in timm's names as our model, with equal logits, in evaluation mode.
+    """A timm ViT state dict as our model, with equal logits, in evaluation mode.
 
     Prop. 1 with c = 1: on square patches of the checkpoint's own size, φ's bilinear sampling is the identity, and the
     empirical position histogram (σ = 0) with one bin for each cell of the position grid is one-hot. So γ = [L, Q]
@@ -73,7 +73,7 @@ def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
               mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
               name: str | None = None) -> Checkpoint:
     """The checkpoint that :func:`from_timm` builds a model from; ``name`` is what messages call it."""
-    tensors = read_tensors(source, "a ViT in timm's names")
+    tensors = read_tensors(source, "a timm ViT state dict")
     if isinstance(source, nn.Module):
         counts = (getattr(part, "num_heads", None) for part in source.modules())
         heads = heads or next((count for count in counts if isinstance(count, int)), None)
@@ -96,7 +96,7 @@ def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
         more = f" and {len(foreign) - 4} more" if len(foreign) > 4 else ""
         has = f"it has {', '.join(foreign[:4])}{more}; " if foreign else ""
         lacks = f"it lacks {', '.join(missing)}; " if missing else ""
-        raise WeightsError(f"expected a plain ViT with a class token in timm's names, but {has}{lacks}"
+        raise WeightsError(f"expected the timm state dict of a plain ViT with a class token, but {has}{lacks}"
                            "distilled, register, mean-pooled, rotary and gated variants are not supported")
     kernel = tuple(tensors["patch_embed.proj.weight"].shape)
     if len(kernel) != 4 or kernel[2] != kernel[3]:

@@ -15,11 +15,12 @@ from spit.data.images import ImageSource, decode
 from spit.documents import read_json
 from spit.errors import MissingExtra, WeightsError
 from spit.loops import Array
-from spit.runtime.features import make_extractor
-from spit.runtime.tokenizers import Regions, make_tokenizer
+from spit.runtime.features import Extractor, make_extractor
+from spit.runtime.tokenizers import Regions, Tokenizer, make_tokenizer
 
 FORMAT = 1
 KEY = "spit"  # of the description in an ONNX file
+EXTRACTOR = "interpolating"  # the φ of spit, by its name in a config
 LARGEST = 2**14  # side of a square
 SEEN = 2**18  # most pixels of a whole image, as for spit.load
 
@@ -93,7 +94,11 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> "Runtime":
     except Exception as error:  # onnxruntime's errors have no common base but Exception
         raise WeightsError(f"{path} is not an ONNX file that onnxruntime {onnxruntime.__version__} reads "
                            f"({str(error).strip().partition(chr(10))[0]}); export it again") from error
-    return Runtime(session, read_description(session.get_modelmeta().custom_metadata_map.get(KEY), str(path)))
+    description = read_description(session.get_modelmeta().custom_metadata_map.get(KEY), str(path))
+    try:
+        return Runtime(session, description)
+    except WeightsError as error:
+        raise WeightsError(f"{path}: {error}") from error
 
 
 def read_description(text: str | None, source: str) -> dict[str, Any]:
@@ -122,8 +127,7 @@ class Runtime:
         self.description = dict(description)
         try:
             self.input, size, crop = description["input"], description["size"], description["crop"]
-            self.tokenizer = make_tokenizer(description["tokenizer"], description["tokenizer_options"])
-            self.extractor = make_extractor(description["features"]) if self.input == "tokens" else None
+            self.tokenizer, self.extractor = make_parts(description)
             if not isinstance(size, int) or not 1 <= size <= LARGEST or not (crop is None or 0 < crop <= 1):
                 raise ValueError(f"size {size!r} and crop {crop!r}")
             self.class_names = printable_names(description["class_names"], description["num_classes"])
@@ -179,6 +183,18 @@ class Runtime:
     def __repr__(self) -> str:
         return (f"Runtime({self.description['tokenizer']} tokens, {self.size} px, "
                 f"{self.description['precision']}, digest {self.description['digest'][:12]})")
+
+
+def make_parts(description: Mapping[str, Any]) -> tuple[Tokenizer, Extractor | None]:
+    """τ, and φ if the graph takes its features; ValueError if they are not among those that need no torch."""
+    tokenizer = make_tokenizer(description["tokenizer"], description["tokenizer_options"])
+    if description["input"] != "tokens":
+        return tokenizer, None
+    name = description.get("extractor", EXTRACTOR)
+    if name != EXTRACTOR:
+        raise ValueError(f"expected the features of spit, got {name!r}; spit.runtime has no features of your own: use "
+                         "spit.load, with torch")
+    return tokenizer, make_extractor(description["features"])
 
 
 def _pixels(image: ImageSource | Picture | Array) -> Array:

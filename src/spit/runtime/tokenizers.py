@@ -34,7 +34,8 @@ Tokenizer = Callable[[Array], Regions]
 
 def make_tokenizer(name: str, options: dict[str, Any]) -> Tokenizer:
     """A function from an image, ``(C, H, W)`` uint8 and contiguous, to its regions."""
-    check_choice("tokenizer", name, _TOKENIZERS)
+    hint = "spit.runtime has no tokenizers of your own: use spit.load, with torch"
+    check_choice("tokenizer", name, _TOKENIZERS, hint)
     kind, cut = _TOKENIZERS[name]
     given = kind.from_dict(options, "option of the tokenizer")
     if isinstance(given, SuperpixelOptions) and given.features == "published":  # as preset="published" has

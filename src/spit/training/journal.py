@@ -115,8 +115,10 @@ def write_report(folder: Path, recipe: Mapping[str, Any], result: Mapping[str, A
     except MissingExtra as error:
         say(f"no curves: {error}")
     text += ["## Recipe", ""]
-    for section, values in recipe.items():  # without run.output, which is this folder
-        text.append(f"- **{section}**: " + ", ".join(f"{k} {value}" for k, value in values.items() if k != "output"))
+    for section, values in recipe.items():  # without run.output, which is this folder, and without what is empty
+        told = {key: value for key, value in values.items() if key != "output" and value not in ("", (), [], {})}
+        if section != "elastic" or told.keys() - {"parts", "own"}:
+            text.append(f"- **{section}**: " + ", ".join(f"{key} {value}" for key, value in told.items()))
     text += ["", "The model is in `model/`; load it with `spit.load`.", ""]
     write_whole(folder / REPORT, "\n".join(text).encode())
 

@@ -38,13 +38,17 @@ class Validation:
 
     @torch.no_grad()
     def __call__(self, predict: Predict) -> dict[str, float]:
-        """Top-1, top-5, cross entropy, and the number of photos."""
+        """Top-1, top-5 if there are more than five classes, cross entropy, and the number of photos."""
+        classes = 0
         sums = torch.zeros(4, dtype=torch.float64, device=self.team.device)
         for images, labels in self._batches():
-            sums += score(predict(images), labels)
+            logits = predict(images)
+            classes = logits.shape[1]
+            sums += score(logits, labels)
         first, five, loss, count = self.team.sum(sums).tolist()
         count = max(count, 1)
-        return {"top1": first / count, "top5": five / count, "loss": loss / count, "images": count}
+        fives = {"top5": five / count} if classes > 5 else {}
+        return {"top1": first / count, **fives, "loss": loss / count, "images": count}
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         if self.resident is not None:
