@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spit.attribution.absence import image_tokens
 from spit.attribution.lime import image_generator
+from spit.attribution.presence import BACKWARD
 from spit.attribution.regression import regress
 from spit.attribution.relevance import class_relevance
 from spit.attribution.removal import Subsets, TokenRemoval, random_cells, token_centers
@@ -23,14 +24,13 @@ class TokenRise(TokenRemoval):
 
     RISE scales random grids up to smooth masks and paints the rest black. Here tokens are divided into random cells
     (:func:`~spit.attribution.removal.random_cells`), the cells are dealt into parts of equal size, and the model sees
-    each part alone: a fifth of the tokens, which tells what is enough for the class, and a half, which also tells what
-    speaks against it. Values follow from both by regression (:func:`~spit.attribution.regression.regress`).
+    each part alone: a fifth of the tokens, at less than a fifth of the cost. Values follow by regression
+    (:func:`~spit.attribution.regression.regress`). They tell what is enough for the class, not what speaks against it.
 
-    A few hundred passes leave each value noisy. So more is added, standardised and smoothed over neighbours:
-    :class:`~spit.attribution.Relevance`, what the whole image would miss; and slopes by presence
-    (:func:`~spit.attribution.presence.presence_slopes`), which have a sign, of all tokens and of random halves.
-    Three eighths of ``samples`` go to fifths, as many to halves and a fifth to slopes, where a pass with gradients
-    counts as three. With ``prior=0, slopes=0`` the backbone need not report its attention.
+    So more is added, standardised and smoothed over neighbours: :class:`~spit.attribution.Relevance`, what the whole
+    image would miss; and slopes by presence (:func:`~spit.attribution.presence.presence_slopes`), which have a sign,
+    of all tokens and of random halves. A tenth of ``samples`` goes to halves, where a pass with gradients counts as
+    three. With ``prior=0, slopes=0`` the backbone need not report its attention.
 
     Example:
         >>> import spit, torch
@@ -42,6 +42,7 @@ class TokenRise(TokenRemoval):
 
     name: ClassVar[str] = "token_rise"
 
+    samples: int = same(TokenRemoval, "samples", 184)
     cells: int = same(TokenRemoval, "cells", 20)
     parts: int = option(5, "Parts that the cells are dealt into; the model sees each alone", least=2)
     smooth: float = option(0.8, "Deviation of the Gaussian that values are smoothed with, in mean widths of a token",
@@ -60,8 +61,8 @@ class TokenRise(TokenRemoval):
             added = [] if prior is None else [(self.prior, prior[index, : len(centers)])]
             if self.slopes > 0:
                 subsets = [torch.ones(1, len(centers), dtype=torch.bool)]
-                if self.samples >= 64:
-                    subsets.append(random_parts(centers, self.samples // 32, self.cells, 2, random).flatten(0, 1))
+                if self.halves > 0:
+                    subsets.append(random_parts(centers, self.halves, self.cells, 2, random).flatten(0, 1))
                 added += [(self.slopes, mean_slopes(ask.slopes(present), present)) for present in subsets]
             for weight, own in added:
                 value = value + weight * standardised(smoothed(own, centers, self.width(centers)))
@@ -69,15 +70,18 @@ class TokenRise(TokenRemoval):
         return seen.paint(torch.cat(found).float().to(seen.logits.device))
 
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
-        passes, found = 3 * self.samples // 8, torch.zeros(len(centers), dtype=torch.float64)
-        for parts in (self.parts, 2):
-            draws = max(1, passes // (2 * parts))  # for each number of cells
-            answers = []
-            for cells in (self.cells, 2 * self.cells):
-                present = random_parts(centers, draws, cells, parts, random).flatten(0, 1)
-                answers.append((present, ask(present).cpu()))
-            found += standardised(regress(answers, centers, self.width(centers)))
-        return found
+        passes = self.samples - BACKWARD * (2 + 2 * self.halves)  # relevance, and slopes of all tokens and of halves
+        draws = max(1, passes // (2 * self.parts))  # for each number of cells
+        answers = []
+        for cells in (self.cells, 2 * self.cells):
+            present = random_parts(centers, draws, cells, self.parts, random).flatten(0, 1)
+            answers.append((present, ask(present).cpu()))
+        return standardised(regress(answers, centers, self.width(centers)))
+
+    @property
+    def halves(self) -> int:
+        """How often the tokens are cut into two halves whose slopes are taken."""
+        return self.samples // 60
 
     def width(self, centers: Tensor) -> float:
         """``smooth`` in pixels."""
