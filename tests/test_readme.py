@@ -32,9 +32,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("photos").mkdir()
     photo.crop((0, 0, 60, 50)).save("photos/other.png")
     for name, box in {"cat": (0, 0, 40, 40), "dog": (40, 20, 100, 70)}.items():
-        Path("classes", name).mkdir(parents=True)
-        for i in range(8):
-            photo.crop(box).rotate(10 * i).save(f"classes/{name}/{i}.jpg")
+        for part, numbers in {"train": range(8), "test": range(8, 10)}.items():
+            Path("classes", part, name).mkdir(parents=True)
+            for i in numbers:
+                photo.crop(box).rotate(10 * i).save(f"classes/{part}/{name}/{i}.jpg")
     return tmp_path
 
 

@@ -21,7 +21,7 @@ def images(tmp_path: Path, photo: Callable[..., Path]) -> Path:
 @pytest.fixture
 def run(spit: Callable[..., Any], images: Path, save_tiny: Callable[..., Path], tmp_path: Path) -> Callable[..., Any]:
     model = save_tiny(num_classes=3)
-    return lambda *more: spit("batch", "--input", images, "--output", tmp_path / "out", "--model", model, "--size", 32,
+    return lambda *more: spit("batch", images, "--output", tmp_path / "out", "--model", model, "--size", 32,
                               "--device", "cpu", "--workers", 0, *more)
 
 
@@ -75,6 +75,7 @@ def test_bad_options_are_one_line(run: Callable[..., Any], spit: Callable[..., A
     assert "expected no method with op classify" in run("--method", "flow").error
     assert "expected one --model" in run("--model", "a,b").error
     assert "no such path exists" in spit("batch", "--input", "nowhere", "--output", images / "o", "--workers", 0).error
+    assert "give spit batch FOLDER" in spit("batch", "--output", images / "o").error
     assert "expected a folder for --output" in spit("batch", "--input", images, "--output", images / "5.png").error
 
 

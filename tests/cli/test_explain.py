@@ -201,7 +201,7 @@ def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
             "-o", tmp_path)
     [part] = spit(*base, "--target", "Tabby", "--json").json["images"][0]["models"]
     assert part["target"]["index"] == 281
-    assert "classes 134 and 517" in spit(*base, "--target", "crane").error
+    assert "did you mean 'crane (bird)' or 'crane (machine)'" in spit(*base, "--target", "crane").error
     refused = spit(*base, "--target", "kitty").error
     assert "got 'kitty'; did you mean 'kit fox' or \"carpenter's kit\" or 'kite'?" in refused
     assert "spit classify --top 20 lists names" in refused

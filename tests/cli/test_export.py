@@ -23,7 +23,7 @@ def test_a_program_of_torch(spit: Run, save_tiny: Callable[..., Path], tmp_path:
 
 def test_json(spit: Run, save_tiny: Callable[..., Path], tmp_path: Path) -> None:
     model = save_tiny(num_classes=3, tokenizer="patch", tokenizer_options={"size": 4})
-    document = spit("export", model, "--format", "torch", "-o", tmp_path / "tiny.pt2", "--json").json
+    document = spit("export", "--model", model, "--format", "torch", "-o", tmp_path / "tiny.pt2", "--json").json
     assert (document["input"], document["precision"]) == ("pixels", "float32")
     assert len(document["differences"]) == 10
     assert document["bytes"] == (tmp_path / "tiny.pt2").stat().st_size
@@ -36,6 +36,8 @@ def test_what_is_wrong_is_one_line(spit: Run, save_tiny: Callable[..., Path], tm
     assert "square patches" in spit("export", save_tiny(), "--format", "torch", "--input", "pixels", "-o", target).error
     assert "a folder that exists" in spit("export", save_tiny(), "--format", "torch", "-o",
                                           tmp_path / "nowhere" / "a.pt2").error
+    assert "expected one --model, got none" in spit("export", "-o", target).error
+    assert "expected one --model, got a, b" in spit("export", "b", "--model", "a", "-o", target).error
     assert not target.exists()
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,6 +111,15 @@ def test_correspond(client: TestClient, predictor: Predictor, png) -> None:
 def test_another_model(client: TestClient, png) -> None:
     answer = client.post("/v1/classify", files={"image": png()}, data={"model": "rvit_tiny_16.deit_retrofit"}).json()
     assert answer["model"] == "rvit_tiny_16.deit_retrofit"
+
+
+def test_models_of_runs_have_the_names_of_the_runs(tmp_path: Path) -> None:
+    sources = [tmp_path / "mine/model", tmp_path / "other/mine/model", tmp_path / "tiny"]
+    for folder in sources:
+        spit.save_model(spit.create_model("spit_tiny_16", depth=1, width=24, heads=2, num_classes=3), folder)
+    models = Models([str(source) for source in sources], "cpu")
+    assert models.names[:3] == ["mine", "mine-2", "tiny"]
+    assert models.get("mine-2").name == "mine-2"
 
 
 def test_models(client: TestClient) -> None:

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from spit.batch.plan import Plan
     from spit.batch.run import Progress
 
-Inputs = Annotated[list[str], typer.Option(
+Named = Annotated[list[str] | None, typer.Argument(metavar="FOLDER", show_default=False, help="What --input takes.")]
+Inputs = Annotated[list[str] | None, typer.Option(
     "--input", metavar="FOLDER|FILE|PATTERN|URI", show_default=False,
     help="Images, WebDataset shards (.tar) or Parquet: a folder, a file, a pattern such as 'shards-{000..099}.tar', or "
          "a URI such as s3://bucket/photos. Repeat the option for several.")]
 Results = Annotated[Path, typer.Option(
     "--output", "-o", metavar="FOLDER", show_default=False,
-    help="Folder for the files; made if it does not exist. Files of the same names are replaced.")]
+    help="Folder for the run; made if it does not exist. Continues the run that it holds.")]
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Planning(Options):
     sample: int = option(64, "Images of the sample", least=1)
 
 
-def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, models: Models, tokenizer: TokenizerChoice,
-          columns: Columns, cluster: Cluster, running: Running) -> int:
+def batch(output: Results, work: Work, planning: Planning, models: Models, tokenizer: TokenizerChoice,
+          columns: Columns, cluster: Cluster, running: Running, named: Named = None, inputs: Inputs = None) -> int:
     """Tokenize, classify, embed, explain or segment a corpus, on this machine or a Ray cluster.
 
     Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file
@@ -49,8 +50,11 @@ def batch(inputs: Inputs, output: Results, work: Work, planning: Planning, model
     from spit.batch.plan import plan_batch  # these need pyarrow
     from spit.batch.run import Corpus, read_rows, run_batch
 
+    sources = (*(named or ()), *(inputs or ()))
+    if not sources:
+        raise ValueError("expected images to work on, got none; give spit batch FOLDER, or --input FOLDER")
     check_folder(output)
-    corpus = Corpus(tuple(inputs), work, models.expect_one(), models.size, lambda predictor: (
+    corpus = Corpus(sources, work, models.expect_one(), models.size, lambda predictor: (
         tokenizer.build(predictor.model.config) if tokenizer.given else None), columns)
     if planning.plan:
         with LongBar(Console(stderr=True)) as bar:

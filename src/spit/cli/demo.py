@@ -67,8 +67,8 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
                     "milliseconds": round(milliseconds, 2), "classes": classes, "foreground": round(foreground, 6),
                     "picture": str(target)})
         return 0
-    show(f"{shown(path.name)}, {pixels.shape[2]} × {pixels.shape[1]} pixels: {plural(tokens, 'token')} in "
-         f"{milliseconds:.1f} ms (median of {REPEATS}), {foreground:.0%} foreground")
+    show(f"{shown(path.name)}, {pixels.shape[2]} × {pixels.shape[1]} pixels: cut into "
+         f"{plural(tokens, 'token')} in {milliseconds:.1f} ms (median of {REPEATS}), {foreground:.0%} foreground")
     show_top(classes)
     show(f"The picture is {shown(target)}", "bold green")
     show("Next: " + "; ".join(NEXT))

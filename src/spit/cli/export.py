@@ -1,5 +1,6 @@
 """``spit export``: a model as one file for onnxruntime or torch.export."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -7,23 +8,31 @@ import typer
 
 from spit.cli.console import print_json, show, shown, tell, waiting
 from spit.cli.evaluate import JsonOnly
+from spit.cli.options import Models
 from spit.export import Exporting
 from spit.export import export as write
+from spit.options import Options, same
 from spit.registry import load_model
 
-Model = Annotated[str, typer.Argument(
-    metavar="MODEL", help="Name of a model, a folder, a hub id, or a file with a timm ViT state dict.",
-    show_default=False)]
+Source = Annotated[str | None, typer.Argument(metavar="MODEL", help="What --model takes.", show_default=False)]
 File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)]
 
 
-def export(model: Model, exporting: Exporting, output: File, answering: JsonOnly) -> int:
+@dataclass(frozen=True)
+class Exported(Options):
+    """Which model."""
+
+    model: tuple[str, ...] = same(Models, "model", ())
+
+
+def export(exported: Exported, exporting: Exporting, output: File, answering: JsonOnly, source: Source = None) -> int:
     """Write a model as one file that runs without spit: ONNX, or a program of torch.export.
 
     The logits are compared with torch's at ten token counts, and the largest difference is printed; beyond the
     tolerance nothing is written. The file carries the tokenizer's options and the class names, so that spit.runtime
     runs it on images without torch. A tokenizer or features of your own are not in the file; a line says so.
     """
+    model = Models((*exported.model, *([] if source is None else [source]))).expect_one()
     with waiting("Exporting"):
         written = write(load_model(model), output, exporting)
     if written.warning:

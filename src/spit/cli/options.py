@@ -70,10 +70,10 @@ class Models(Options):
     """Which models answer, and what they see."""
 
     model: tuple[str, ...] = option(
-        ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), a folder that spit.save_model wrote, a hub id "
-        "(owner/name or owner/name@revision), or a file, .safetensors or .pth, with a timm ViT state dict or a "
-        "checkpoint of the authors' release. Where several models make sense, repeat the option or separate them with "
-        "commas",
+        ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), with or without its tag: spit_tiny_16 is "
+        "spit_tiny_16.deit_retrofit; a folder that spit.save_model wrote, a hub id (owner/name or "
+        "owner/name@revision), or a file, .safetensors or .pth, with a timm ViT state dict or a checkpoint of the "
+        "authors' release. Where several models make sense, repeat the option or separate them with commas",
         metavar="NAME|PATH|HUB_ID")
     size: int | None = option(
         None, "Pixels that the model sees: the side of the central square, or the shorter side of whole images "
@@ -96,7 +96,7 @@ class Models(Options):
     def expect_one(self) -> str:
         """The source of the only model; refuses several before they are loaded."""
         if len(listed(self.model)) != 1:
-            raise ValueError(f"expected one --model, got {', '.join(self.model)}")
+            raise ValueError(f"expected one --model, got {', '.join(self.model) or 'none'}")
         return self.model[0]
 
     def load_one(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> Predictor:

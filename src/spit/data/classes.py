@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 @cache
 def imagenet_classes() -> tuple[str, ...]:
-    """The name of every class, in the order of a model's logits.
-
-    Two pairs of classes share a name (crane, maillot).
-    """
+    """The name of every class, in the order of a model's logits, each of them different."""
     return tuple(name for _, name in _rows())
 
 

@@ -53,6 +53,11 @@ class Answer:
     tokens: Array
     names: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        height, width = self.labels.shape
+        best = f"{self.top(1)[0].name}, {self.top(1)[0].probability:.1%}" if self.names else "no classes"
+        return f"Answer({best}; {len(self.tokens)} tokens of {height} × {width} pixels)"
+
     @property
     def probabilities(self) -> Array:
         """Softmax of the logits."""

@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Hashable
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from spit.attribution import METHODS, Lime, Method, create_method
@@ -22,6 +24,8 @@ MOST_VIEWS = 16  # models on other tokens that are kept; they share weights
 class Models:
     """Predictors by name. A name never leads to a file that was not named when the service started.
 
+    A model of a run, ``runs/mine/model``, has the name of the run, ``mine``; a second one is ``mine-2``.
+
     Args:
         sources: what :func:`spit.load` takes; the first is the default.
         device: where they run.
@@ -36,11 +40,11 @@ class Models:
         self._views: dict[Hashable, Predictor] = {}
         for source in sources:
             predictor = self._load(source)
-            name = predictor.name
-            while name in self._sources:
-                name += "_"
+            path = Path(source)
+            own = path.resolve().parent.name if path.is_dir() and path.name == "model" else predictor.name
+            names = (f"{own}-{number}" if number > 1 else own for number in count(1))
+            predictor.name = name = next(name for name in names if name not in self._sources)
             self._sources[name], self._predictors[name] = source, predictor
-            predictor.name = name
         self.default = next(iter(self._sources))
         known = {checkpoint_folder(source) for source in sources if source.partition(".")[0] in ARCHITECTURES}
         for name in list_models(pretrained=True):
