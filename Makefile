@@ -18,11 +18,12 @@ help:   ## this list
 demo: $(DEMO)   ## tokens, classes, explanation and mask of a sample photo in one picture
 	.venv/bin/spit demo
 
-# torch's threads do not spin while they wait: test workers share the cores
+# torch's threads do not spin while they wait: test workers share the cores. Many tests wait for a process, so three
+# workers fill two cores
 test fuzz boundscheck: export OMP_WAIT_POLICY = PASSIVE
 
 test: lint $(ADAPTERS)   ## lint, then every test
-	.venv/bin/python -m pytest -n 2
+	.venv/bin/python -m pytest -n 3 --durations=20
 	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py
 
 fuzz: $(STAMP)   ## 140,000 hostile inputs, then a minute of atheris for each reader; CASES=40 times those of make test
