@@ -259,7 +259,7 @@ class MethodOptions(Options):
                 raise WeightsError(f"{path} has prototypes of other weights than the given models'; {HOW}")
 
     def _make(self, name: str, model: SpitModel | Predictor) -> Method:
-        sampled = {} if self.samples is None else {"samples": self.samples}
+        sampled: dict[str, Any] = {} if self.samples is None else {"samples": self.samples}
         if name == "prototype":
             return PrototypeProjection(find_prototypes(model, self.prototypes), self.prototype_form)
         if name == "lime":

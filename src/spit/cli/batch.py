@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spit.batch.plan import Plan
     from spit.batch.run import Progress
 
-Named = Annotated[list[str] | None, typer.Argument(metavar="FOLDER", show_default=False, help="What --input takes.")]
+Sources = Annotated[list[str] | None, typer.Argument(metavar="FOLDER", show_default=False, help="What --input takes.")]
 Inputs = Annotated[list[str] | None, typer.Option(
     "--input", metavar="FOLDER|FILE|PATTERN|URI", show_default=False,
     help="Images, WebDataset shards (.tar) or Parquet: a folder, a file, a pattern such as 'shards-{000..099}.tar', or "
@@ -38,7 +38,7 @@ class Planning(Options):
 
 
 def batch(output: Results, work: Work, planning: Planning, models: Models, tokenizer: TokenizerChoice,
-          columns: Columns, cluster: Cluster, running: Running, named: Named = None, inputs: Inputs = None) -> int:
+          columns: Columns, cluster: Cluster, running: Running, places: Sources = None, inputs: Inputs = None) -> int:
     """Tokenize, classify, embed, explain or segment a corpus, on this machine or a Ray cluster.
 
     Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file
@@ -50,7 +50,7 @@ def batch(output: Results, work: Work, planning: Planning, models: Models, token
     from spit.batch.plan import plan_batch  # these need pyarrow
     from spit.batch.run import Corpus, read_rows, run_batch
 
-    sources = (*(named or ()), *(inputs or ()))
+    sources = (*(places or ()), *(inputs or ()))
     if not sources:
         raise ValueError("expected images to work on, got none; give spit batch FOLDER, or --input FOLDER")
     check_folder(output)
