@@ -37,8 +37,8 @@ class Planning(Options):
     sample: int = option(64, "Images of the sample", least=1)
 
 
-def batch(output: Results, work: Work, planning: Planning, models: Models, tokenizer: TokenizerChoice,
-          columns: Columns, cluster: Cluster, running: Running, places: Sources = None, inputs: Inputs = None) -> int:
+def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, work: Work, planning: Planning,
+          models: Models, tokenizer: TokenizerChoice, columns: Columns, cluster: Cluster, running: Running) -> int:
     """Tokenize, classify, embed, explain or segment a corpus, on this machine or a Ray cluster.
 
     Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file

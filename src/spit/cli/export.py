@@ -25,7 +25,8 @@ class Exported(Options):
     model: tuple[str, ...] = same(Models, "model", ())
 
 
-def export(exported: Exported, exporting: Exporting, output: File, answering: JsonOnly, source: Source = None) -> int:
+def export(*, source: Source = None, exported: Exported, exporting: Exporting, output: File,
+           answering: JsonOnly) -> int:
     """Write a model as one file that runs without spit: ONNX, or a program of torch.export.
 
     The logits are compared with torch's at ten token counts, and the largest difference is printed; beyond the

@@ -15,9 +15,10 @@ class Command(TyperCommand):
     """A verb whose options stand in sections, one for each help panel."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """``[OPTIONS] IMG...``, which versions of typer write in different ways."""
+        """``[OPTIONS] IMG...``, which versions of typer write in different ways; ``[IMG]...`` may be left out."""
         arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
-        return ["[OPTIONS]", *(f"{one.metavar}{'...' if one.nargs == -1 else ''}" for one in arguments)]
+        names = [(f"{one.metavar}" if one.required else f"[{one.metavar}]", one.nargs == -1) for one in arguments]
+        return ["[OPTIONS]", *(f"{name}..." if several else name for name, several in names)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, options, then the other panels."""
