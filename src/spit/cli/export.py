@@ -19,13 +19,13 @@ File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File
 
 
 @dataclass(frozen=True)
-class Exported(Options):
+class Choice(Options):
     """Which model."""
 
     model: tuple[str, ...] = same(Models, "model", ())
 
 
-def export(*, source: Source = None, exported: Exported, exporting: Exporting, output: File,
+def export(*, source: Source = None, choice: Choice, exporting: Exporting, output: File,
            answering: JsonOnly) -> int:
     """Write a model as one file that runs without spit: ONNX, or a program of torch.export.
 
@@ -33,7 +33,7 @@ def export(*, source: Source = None, exported: Exported, exporting: Exporting, o
     tolerance nothing is written. The file carries the tokenizer's options and the class names, so that spit.runtime
     runs it on images without torch. A tokenizer or features of your own are not in the file; a line says so.
     """
-    model = Models((*exported.model, *([] if source is None else [source]))).expect_one()
+    model = Models((*choice.model, *([] if source is None else [source]))).expect_one()
     with waiting("Exporting"):
         written = write(load_model(model), output, exporting)
     if written.warning:
