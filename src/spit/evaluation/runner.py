@@ -39,7 +39,7 @@ Record = dict[str, Any]
 class Batching(Options):
     """How many images are measured at once."""
 
-    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 16; saliency 32 and 8, bench "
+    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 16; saliency 32, bench "
                                      "256 and 8)", least=1)
 
 

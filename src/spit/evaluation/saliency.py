@@ -51,7 +51,7 @@ class SaliencyCase(ModelCase):
     shorter: int | None = None
 
     by_size: ClassVar[bool] = True  # images of one size are tokenized together
-    batches: ClassVar[tuple[int, int]] = (8, 32)
+    batches: ClassVar[tuple[int, int]] = (32, 32)  # fewer on a CPU make threads wait for each other at the end of each
 
     def __post_init__(self) -> None:
         self.cut.layer_of(self.predictor.model.config.depth)  # an unknown layer is refused before the work
