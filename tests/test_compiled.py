@@ -1,4 +1,4 @@
-"""Inference of compiled models as one launch. Without CUDA, what would be recorded is run once, by the interpreter."""
+"""Compiled models. Without CUDA, what would be recorded is run once, by the interpreter."""
 
 import copy
 
@@ -8,7 +8,8 @@ from torch import Tensor
 
 import spit
 from spit import kernels
-from spit.compiled import ReplayedInference
+from spit.compiled import CompiledSteps, ReplayedInference, round_images
+from spit.replay import STEP, step_of
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
@@ -52,11 +53,38 @@ def test_a_cpu_and_training_are_not_replayed(model: spit.SpitModel, images: Tens
         assert not ReplayedInference(model).serves(blocks, partition)
 
 
+@COMPILES
 def test_copies_are_not_compiled(model: spit.SpitModel) -> None:
     model = copy.deepcopy(model)
-    model.replayed = ReplayedInference(model)  # as model.compile() does
-    assert copy.deepcopy(model).replayed is None
-    assert model.with_tokenizer("patch").replayed is None
+    model.replayed, model.steps = ReplayedInference(model), CompiledSteps(model)  # as model.compile() does
+    for other in (copy.deepcopy(model), model.with_tokenizer("patch")):
+        assert other.replayed is None
+        assert other.steps is None
+
+
+@pytest.mark.parametrize("count", [1, 253, 254, 255, 256, 510, 16_383, 16_384, 70_000, 131_000])
+def test_images_in_excess_have_few_rows_but_some(count: int) -> None:
+    offsets, total = round_images(torch.tensor([0, count]), count)
+    sizes = offsets.diff()
+    assert total % step_of(count) == 0
+    assert sizes.sum() == total
+    assert sizes[0] == count
+    assert 1 <= sizes[1:].min() <= sizes[1:].max() <= STEP
+
+
+@COMPILES
+def test_steps_of_training_are_those_of_a_plain_pass(model: spit.SpitModel, images: Tensor) -> None:
+    """What CUDA graphs are recorded of, run plainly: rows and images in excess change nothing."""
+    features = model.tokenize(images)[1]
+    steps = CompiledSteps(model)
+    steps._run = steps._forward
+    got, expected = steps(features), model.run(features)[1]
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+    weights = [*model.embedder.parameters(), *model.backbone.parameters()]
+    for one, other in zip(*(torch.autograd.grad((answer**3).sum(), weights) for answer in (got, expected)),
+                          strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))
+    assert not steps.serves(features)  # on a CPU
 
 
 @CUDA

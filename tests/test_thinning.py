@@ -79,7 +79,7 @@ def test_training_draws_anew_within_each_budget(spread: tuple[bool, bool]) -> No
     features = Tokens(torch.zeros(128, 1), partition.offsets)
     budgets = [Budget(32, spread[0]), Budget(100, spread[1])]
     torch.manual_seed(0)
-    draws = [draw_tokens(partition, features, budgets) for _ in range(4)]
+    draws = [draw_tokens(partition, features, budgets) for _ in range(16)]
     assert all([int(image.sum()) for image in draw.split(64)] == [32, 64] for draw in draws)
     assert not torch.equal(draws[0], draws[1])
     rows = torch.stack([draw[:64].view(8, 8).sum(1) for draw in draws])

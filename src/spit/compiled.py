@@ -1,4 +1,4 @@
-"""Inference of a compiled model on a GPU: φ, γ, f and h of a batch as one launch."""
+"""A compiled model on a GPU, by CUDA graphs: φ, γ, f and h of a batch in inference, f in training."""
 
 import copy
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spit.backbone import Spans, Transformer
 from spit.backbone.linear import product_dtype
@@ -14,7 +15,7 @@ from spit.backbone.transformer import without_graphs
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
 from spit.partition import Partition
-from spit.replay import Recordings, round_up, step_of
+from spit.replay import STEP, Recordings, round_up, step_of
 from spit.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -129,3 +130,65 @@ class _Network:
         values = torch.where(first[:, None], embedder.class_token, projected[(row - spans.image_of - 1).clamp(min=0)])
         logits: Tensor = head(backbone.run_first(values, spans))
         return logits
+
+
+class CompiledSteps:
+    """The class tokens of a batch in training, from torch's own CUDA graphs of f.
+
+    Numbers of rows are rounded up with images in excess, whose gradients are zero, so that a few graphs serve all
+    batches. The last block computes the class tokens alone, which are all that h reads.
+
+    Args:
+        model: with a :class:`~spit.backbone.Transformer`.
+        options: of :func:`torch.compile`.
+    """
+
+    def __init__(self, model: "SpitModel", **options: Any) -> None:
+        self.model = model
+        self._run = torch.compile(self._forward, **options)
+
+    def serves(self, features: Tokens) -> bool:
+        """Whether these are tokens of a training step on a GPU that keeps its activations."""
+        return (features.values.is_cuda and self.model.training and torch.is_grad_enabled()
+                and not cast(Transformer, self.model.backbone).checkpointing)
+
+    def __call__(self, features: Tokens) -> Tensor:
+        """The class tokens after the final norm, ``(B, D)``."""
+        with_class = features.offsets + torch.arange(len(features) + 1, device=features.offsets.device)
+        offsets, total = round_images(with_class.int(), len(features.values) + len(features))
+        regions, rows, images = (torch.arange(count, device=offsets.device, dtype=torch.int32)
+                                 for count in (total - len(offsets) + 1, total, len(offsets) - 1))
+        places = regions + torch.bucketize(regions, (offsets[:-1] - images)[1:], right=True) + 1
+        longest = round_up(max(features.host_counts) + 1, STEP)  # so that few values compile f again
+        spans = Spans(offsets, torch.bucketize(rows, offsets[1:-1], right=True), (), longest, False)
+        projected = self.model.embedder.project(features.values)
+        projected = F.pad(projected, (0, 0, 0, len(regions) - len(projected)))
+        for dynamic in (projected, places, spans.image_of):
+            torch._dynamo.maybe_mark_dynamic(dynamic, 0)
+        answer: Tensor = self._run(projected, places, spans)[: len(features)]
+        return answer
+
+    def _forward(self, projected: Tensor, places: Tensor, spans: Spans) -> Tensor:
+        """What is compiled: projected rows at their places, class tokens at the others, and f."""
+        class_token = self.model.embedder.class_token
+        values = class_token.expand(len(spans.image_of), -1).index_copy(0, places, projected.to(class_token.dtype))
+        return cast(Transformer, self.model.backbone).run_first(values, spans)
+
+
+def round_images(offsets: Tensor, total: int) -> tuple[Tensor, int]:
+    """Offsets of the same images, and of others behind them whose rows make a round number, from 1 to STEP each.
+
+    CUDA graphs are recorded for a number of rows and of images. Rows of such images are computed like others, so they
+    must be finite; in training, unlike rows of no image, they add nothing to any gradient.
+
+    Args:
+        offsets: of packed rows, ``(B + 1,)``.
+        total: how many rows there are.
+
+    Returns:
+        The offsets, and the rows with those in excess.
+    """
+    images = step_of(total) // STEP + 1
+    rounded = round_up(total + images, step_of(total))
+    ends = torch.arange(1, images + 1, device=offsets.device) * (rounded - total) // images + total
+    return torch.cat([offsets, ends.to(offsets.dtype)]), rounded

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.backbone.linear import Linear
+from spit.backbone.linear import Linear, product_dtype
 from spit.tokens import Tokens
 
 
@@ -32,9 +32,14 @@ class Embedder(nn.Module):
         nn.init.trunc_normal_(self.class_token, std=0.02)
 
     def forward(self, tokens: Tokens) -> Tokens:
-        values = self.projection(tokens.values.to(self.projection.weight.dtype))
         # Under autocast the product has half precision; the residual stream keeps that of the parameters.
-        return put_class_token(tokens.replace(values.to(self.class_token.dtype)), self.class_token)
+        values = self.project(tokens.values).to(self.class_token.dtype)
+        return put_class_token(tokens.replace(values), self.class_token)
+
+    def project(self, values: Tensor) -> Tensor:
+        """``L z + b`` alone, ``(ΣN, features)`` to ``(ΣN, D)``."""
+        answer: Tensor = self.projection(values.to(product_dtype(self.projection.weight)))
+        return answer
 
 
 def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:

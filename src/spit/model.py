@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from spit.backbone import Record, Recorder, Transformer
-from spit.compiled import ReplayedInference
+from spit.backbone.linear import product_dtype
+from spit.backbone.transformer import WITHOUT_GRAPHS
+from spit.compiled import CompiledSteps, ReplayedInference
 from spit.config import ModelConfig
 from spit.conventions import Conventions
 from spit.embedder import Embedder, take_class_token
@@ -96,13 +98,14 @@ class SpitModel(Conventions):
         self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
         self.replayed: ReplayedInference | None = None
+        self.steps: CompiledSteps | None = None
         self.budgets: Sequence[Budget] | None = None  # in training, of each image; None takes the config's
         if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
             self._try_backbone()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles are not compiled."""
-        return {**super().__getstate__(), "replayed": None}  # type: ignore[no-untyped-call]
+        return {**super().__getstate__(), "replayed": None, "steps": None}  # type: ignore[no-untyped-call]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or convert the parameters: recordings of the old ones are forgotten."""
@@ -143,7 +146,7 @@ class SpitModel(Conventions):
             replayed = self.replayed(blocks[0], partition)
             if recorder is None:
                 return replayed
-        features, kept = self.drop_tokens(partition, self._features(blocks, partition))
+        features, kept = self.drop_tokens(partition, self._features(blocks, partition, half=True))
         if recorder is None:
             answer: Tensor = self.head(self._class_token(features))
             return answer
@@ -163,11 +166,14 @@ class SpitModel(Conventions):
         check_partition(partition, blocks, f"the tokenizer {_name(self.tokenizer)} returned it")
         return partition
 
-    def _features(self, blocks: ImageBlocks, partition: Partition) -> Tokens:
+    def _features(self, blocks: ImageBlocks, partition: Partition, half: bool = False) -> Tokens:
+        """φ; ``half`` allows a GPU to write half precision if γ would round them to it."""
+        if isinstance(self.extractor, FeatureExtractor):
+            dtype = product_dtype(self.embedder.projection.weight)
+            return self.extractor(blocks, partition, dtype if half and dtype.itemsize == 2 else torch.float32)
         features = self.extractor(blocks, partition)
-        if not isinstance(self.extractor, FeatureExtractor):
-            check_tokens(features, partition.offsets, self.embedder.projection.in_features,
-                         f"the features {_name(self.extractor)} returned them")
+        check_tokens(features, partition.offsets, self.embedder.projection.in_features,
+                     f"the features {_name(self.extractor)} returned them")
         return features
 
     def encode(self, features: Tokens, recorder: Recorder | None = None) -> Tokens:
@@ -180,6 +186,8 @@ class SpitModel(Conventions):
         return tokens
 
     def _class_token(self, features: Tokens) -> Tensor:
+        if self.steps is not None and self.steps.serves(features):
+            return self.steps(features)
         if isinstance(self.backbone, Transformer):
             return self.backbone.first(self.embedder(features))
         encoded = self.encode(features)
@@ -219,6 +227,7 @@ class SpitModel(Conventions):
         if isinstance(self.backbone, Transformer):
             self.backbone.compile_blocks(**options)
             self.replayed = ReplayedInference(self, **options)
+            self.steps = CompiledSteps(self, **options) if options.get("mode") in WITHOUT_GRAPHS else None
         else:
             self.backbone.compile(**options)
 

@@ -27,16 +27,17 @@ def choose_tokens(tokens: Tokens, budgets: Sequence[int], places: Tensor | None 
     Args:
         tokens: of any number in each image.
         budgets: the most tokens of each image.
-        places: ``(ΣN,)``, by which an image's tokens are ordered. Default: a random order by torch's generator of the
-            tokens' device, which is token dropout (App. C): each subset is as likely as any other.
+        places: ``(ΣN,)`` int64 below 2⁴⁰, by which an image's tokens are ordered. Default: a random order by torch's
+            generator of the tokens' device, which is token dropout (App. C): each subset is as likely as any other.
     """
-    image_of = tokens.image_of
+    image_of, counts = tokens.image_of, tokens.counts
     if places is None:
-        places = torch.randperm(len(image_of), device=image_of.device)
-    order = places.argsort(stable=True)
-    order = order[image_of[order].argsort(stable=True)]  # images in order, each image's tokens by their places
-    counts = tokens.counts
-    most = torch.tensor(budgets, pin_memory=image_of.is_cuda).to(image_of.device, non_blocking=True).minimum(counts)
+        places = torch.randint(1 << 2 * BITS, image_of.shape, device=image_of.device)
+    order = (image_of << 2 * BITS | places).argsort(stable=True)  # images in order, each image's tokens by their places
+    if len(set(budgets)) == 1:
+        most = counts.clamp(max=budgets[0])
+    else:
+        most = torch.tensor(budgets, pin_memory=image_of.is_cuda).to(image_of.device, non_blocking=True).minimum(counts)
     rank = torch.arange(len(image_of), device=image_of.device) - tokens.offsets[image_of]
     most, counts = most[image_of], counts[image_of]
     chosen = (rank + 1) * most // counts > rank * most // counts
@@ -51,7 +52,7 @@ def draw_tokens(partition: Partition, features: Tokens, budgets: Sequence[Budget
     spread = torch.tensor([budget.spread for budget in budgets], pin_memory=device.type == "cuda")
     spread = spread.to(device, non_blocking=True)[features.image_of]
     along_curve = curve_places(partition, torch.randint(1 << BITS - 2, (2,), device=device))
-    at_random = torch.randperm(len(spread), device=device)
+    at_random = torch.randint_like(along_curve, 1 << 2 * BITS)
     return choose_tokens(features, most, torch.where(spread, along_curve, at_random))
 
 

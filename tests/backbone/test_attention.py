@@ -4,9 +4,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spit.backbone import Attention, Spans, attention, attention_maps, ragged_attention
+from spit.backbone.packed import attend
 from spit.tokens import Tokens, offsets_of
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WAYS = [attention._looped, attention._padded, ragged_attention]
+
+
+def by_triton(query, key, value, spans):
+    """Triton's interpreter where there is no CUDA."""
+    pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
+    packed = torch.stack([query, key, value], 1).to(DEVICE)
+    return attend(packed, spans.offsets.to(DEVICE), spans.longest)[0].to(query.device)
 
 
 def packed(counts, heads=2, width=4, seed=0):
@@ -48,6 +57,37 @@ def test_cuda_takes_the_way_of_its_dtype(dtype, way, tolerance, monkeypatch):
     got = ragged_attention(*(x.to("cuda", dtype) for x in rows), spans)
     assert taken == [way]
     torch.testing.assert_close(got.double().cpu(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("counts", [[1], [70, 5, 130], [64, 128]])
+def test_the_kernel_and_its_gradients_are_the_formula(counts):
+    *rows, spans = packed(counts, heads=2, width=16)
+    slope = torch.randn(sum(counts), 2, 16, generator=torch.Generator().manual_seed(1))
+    found = []
+    for way in (by_triton, dense_softmax):
+        own = [row.clone().requires_grad_() for row in rows]
+        answer = way(*own, spans)
+        found.append([answer.detach(), *torch.autograd.grad(answer, own, slope)])
+    tolerance = 5e-3 if torch.cuda.is_available() else 1e-5  # there, products of float32 have 10 bits
+    for got, expected in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
+
+
+def test_compiled_code_takes_the_kernel_as_one_operation():
+    pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
+    query, key, value, spans = packed([5, 3], heads=2, width=16)
+    rows = torch.stack([query, key, value], 1).to(DEVICE).requires_grad_()
+    torch.library.opcheck(torch.ops.spit.attend.default, (rows, spans.offsets.to(DEVICE), 5))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+def test_packed_rows_in_half_precision_take_the_kernel(monkeypatch):
+    *rows, spans = packed([40, 7, 130], heads=3, width=64)
+    expected = dense_softmax(*(x.double() for x in rows), spans)
+    monkeypatch.setattr(attention, "ragged_attention", lambda *_: pytest.fail("another way"))
+    on_device = Spans.of(Tokens(torch.empty(177, 0, device="cuda"), offsets_of(torch.tensor([40, 7, 130])).cuda()))
+    got = attention.packed_attention(torch.stack(rows, 1).to("cuda", torch.bfloat16), on_device)
+    torch.testing.assert_close(got.double().cpu(), expected, atol=3e-2, rtol=3e-2)
 
 
 def test_dense_way_is_the_formula():

@@ -1,16 +1,17 @@
 """Attention inside each image of a packed batch: no token sees another image, nor padding.
 
-:func:`ragged_attention` chooses the method:
+:func:`packed_attention` chooses the method:
 
 =============================  ==========================================================
 all images of equal length     one dense SDPA call
-CUDA, half precision           ``varlen_attn``, which takes packed rows as they are
+CUDA, half precision           :mod:`spit.backbone.kernels`, or ``varlen_attn`` for heads of other widths
 CUDA, float32; compiled code   SDPA on a padded copy, its padded keys behind a mask
 CPU and the rest               one SDPA call an image
 =============================  ==========================================================
 """
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
@@ -18,8 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit.backbone.linear import Linear, product
+from spit.backbone.packed import attend
 from spit.backbone.spans import Spans
 from spit.replay import STEP, round_up
+
+HAS_TRITON = find_spec("triton") is not None
 
 
 class Heads(NamedTuple):
@@ -53,9 +57,10 @@ class Attention(nn.Module):
         self.projection = Linear(width, width)
 
     def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
-        query, key, value = self._project(values)
-        mixed = ragged_attention(query, key, value, spans)
+        packed = self._project(values)
+        mixed = packed_attention(packed, spans)
         if observe is not None:
+            query, key, value = packed.unbind(1)
             observe(Heads(query, key, value, mixed))
         answer: Tensor = self.projection(mixed.flatten(1))
         return answer
@@ -77,12 +82,23 @@ class Attention(nn.Module):
         They have their own projection, so that recording them does not change :meth:`forward` by a single bit,
         compiled or not.
         """
-        query, key, _ = self._project(values)
+        query, key, _ = self._project(values).unbind(1)
         return attention_maps(query, key, spans)
 
-    def _project(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self.qkv(values).unflatten(-1, (3, self.heads, -1)).unbind(1)  # (ΣN, heads, d) each
-        return query, key, value
+    def _project(self, values: Tensor) -> Tensor:
+        """Query, key and value of each row, ``(ΣN, 3, heads, d)``."""
+        packed: Tensor = self.qkv(values).unflatten(-1, (3, self.heads, -1))
+        return packed
+
+
+def packed_attention(packed: Tensor, spans: Spans) -> Tensor:
+    """:func:`ragged_attention` of rows that hold query, key and value, ``(ΣN, 3, heads, d)`` to ``(ΣN, heads, d)``."""
+    longest = round_up(spans.longest, STEP)  # so that compiled code sees few different values
+    if not spans.uniform and _takes_triton(packed):
+        answer: Tensor = attend(packed, spans.offsets, longest)[0]
+        return answer
+    query, key, value = packed.unbind(1)
+    return ragged_attention(query, key, value, spans)
 
 
 def ragged_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
@@ -169,7 +185,15 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, spans: Spans, queries: Te
 
 def _takes_varlen(query: Tensor) -> bool:
     """Whether flash attention supports this dtype, head width and device."""
-    if not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
-        return False
     width = query.shape[-1]
-    return width % 8 == 0 and width <= 256 and torch.cuda.get_device_capability(query.device) >= (8, 0)
+    return _has_half_products(query) and width % 8 == 0 and width <= 256
+
+
+def _takes_triton(packed: Tensor) -> bool:
+    """Whether :mod:`spit.backbone.kernels` supports this dtype, head width and device."""
+    return _has_half_products(packed) and packed.shape[-1] in (16, 32, 64, 128) and HAS_TRITON
+
+
+def _has_half_products(rows: Tensor) -> bool:
+    return (rows.is_cuda and rows.dtype in (torch.bfloat16, torch.float16)
+            and torch.cuda.get_device_capability(rows.device) >= (8, 0))

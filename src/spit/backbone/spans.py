@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spit.replay import STEP, round_up, step_of
 from spit.tokens import Tokens
 
 
@@ -40,20 +39,6 @@ class Spans:
         counts = tokens.host_counts
         return Spans(tokens.offsets.to(torch.int32), tokens.image_of, counts, max(counts, default=0),
                      len(set(counts)) <= 1)
-
-    def rounded(self) -> "Spans":
-        """The same images, and others behind them whose rows make a round number, from 1 to STEP each.
-
-        CUDA graphs are recorded for a number of rows and of images. Rows of such images are computed like others, so
-        they must be finite; in training, unlike rows of no image, they add nothing to any gradient.
-        """
-        count, step = len(self.image_of), step_of(len(self.image_of))
-        images = step // STEP + 1
-        excess = round_up(count + images, step) - count
-        ends, rows = (torch.arange(1, many + 1, device=self.offsets.device) for many in (images, excess))
-        offsets = torch.cat([self.offsets, (count + ends * excess // images).to(self.offsets.dtype)])
-        image_of = torch.cat([self.image_of, len(self) + (rows * images - 1) // excess])
-        return Spans(offsets, image_of, (), round_up(max(self.longest, STEP), STEP), False)
 
     def padded_rows(self) -> Tensor:
         """Where each row lies in a padded ``(B · longest,)`` batch, ``(ΣN,)`` int64; after it if of no image."""

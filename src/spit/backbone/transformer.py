@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from spit.backbone.block import Block
@@ -66,12 +65,11 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(options.width, eps=1e-6)
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
         self.compiled: Run | None = None
-        self.compiled_steps: Run | None = None  # for training, by CUDA graphs
         self.apply(initialize)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles are not compiled: compiled code would run the weights of this module."""
-        return {**super().__getstate__(), "compiled": None, "compiled_steps": None}  # type: ignore[no-untyped-call]
+        return {**super().__getstate__(), "compiled": None}  # type: ignore[no-untyped-call]
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
         """Run the blocks.
@@ -92,26 +90,19 @@ class Transformer(nn.Module):
     def first(self, tokens: Tokens) -> Tensor:
         """The first row of each image as :meth:`forward` returns it, ``(B, D)``: class tokens, all that h reads.
 
-        In plain inference, and in training compiled for CUDA graphs, the last block computes nothing else.
+        In plain inference the last block computes nothing else.
         """
         if self.compiled is None and self._answers():
             return self.run_first(tokens.values, Spans.of(tokens))
-        graphs = self.compiled_steps is not None and tokens.values.is_cuda and not self.checkpointing
-        if not (graphs and self.training and torch.is_grad_enabled()):
-            return self.forward(tokens).values[tokens.offsets[:-1]]
-        rounded = Spans.of(tokens).rounded()
-        padded = F.pad(tokens.values, (0, 0, 0, len(rounded.image_of) - len(tokens.values)))
-        return _run_any_length(cast(Run, self.compiled_steps), padded, rounded)[: len(tokens)]
+        return self.forward(tokens).values[tokens.offsets[:-1]]
 
     def compile_blocks(self, **options: Any) -> None:
-        """Compile :meth:`run_blocks`; if the mode uses CUDA graphs, :meth:`first` uses those in training.
+        """Compile :meth:`run_blocks`, without CUDA graphs.
 
         Args:
             options: of :func:`torch.compile`.
         """
         self.compiled = torch.compile(self.run_blocks, **without_graphs(options))
-        graphs = options.get("mode") in WITHOUT_GRAPHS
-        self.compiled_steps = torch.compile(self.run_first, **options) if graphs else None
 
     def run(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """:meth:`run_blocks`, by compiled code if there is any."""

@@ -74,14 +74,19 @@ gpu.region_features(images.byte(), torch.zeros(3, 256), images[:, :2].detach(), 
 voronoi = sys.modules["spit.kernels.gpu.voronoi"]
 voronoi.settle = lambda sites, labels: labels  # nothing ran: there is nothing to repair
 gpu.nearest_sites(torch.zeros(1, 1, 2, dtype=torch.int32), size, size)
+from spit.backbone.kernels import attend, attend_backward
+for dtype in (torch.bfloat16, torch.float16):
+    packed = torch.zeros(size, 3, 3, 64, dtype=dtype)
+    answer, sums = attend(packed, offsets.int(), size)
+    attend_backward(answer, packed, offsets.int(), size, answer, sums)
 print(*sorted({name for name, _ in kernels}))
 """
 
 KERNELS = {
-    "_add_pixels", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_flip",
-    "_gradient_histogram", "link_pixels", "_look_up", "_move", "_nearest", "number_roots", "_owners",
-    "_position_histogram", "region_points", "relabel", "_scharr", "shorten", "start_alone", "sum_pixels", "sum_regions",
-    "_tabulate", "unite_edges", "weigh_edges",
+    "_add_pixels", "_attend", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_flip",
+    "_gradient_histogram", "link_pixels", "_look_up", "_mean_slopes", "_move", "_nearest", "number_roots", "_owners",
+    "_position_histogram", "region_points", "relabel", "_scharr", "shorten", "_slopes_of_keys",
+    "_slopes_of_queries", "start_alone", "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "weigh_edges",
 }
 
 
