@@ -210,6 +210,18 @@ def test_a_scale_stands_beside_its_heat_map() -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_a_scale_says_that_it_is_the_maps_own_if_there_is_room(theme: Theme) -> None:
+    paper, inked = ImageColor.getrgb(theme.paper), {}
+    for height in (288, 200):
+        tile = Tile(Image.new("RGB", (400, height), "#888888"), "Map", "", ("0", "1"))
+        beside = np.asarray(draw_panel([[tile]], theme=theme))[MARGIN : MARGIN + height, MARGIN + 400 + 2 * GAP + BAR :]
+        inked[height] = int((beside[30:-30] != paper).any(2).any(1).sum())  # rows between the two numbers
+        assert (beside[:, -MARGIN:] == paper).all(), "the margin is left free"
+    assert inked[288] > 150
+    assert inked[200] == 0
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_bars_are_as_long_as_probabilities(theme: Theme) -> None:
     guesses = [("cat", 0.5), ("a name that is far too long for a picture of this width", 0.0)]
     picture = np.asarray(draw_bars(guesses, 200, 100, theme))

@@ -2,7 +2,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any, Literal
+from typing import Any, Literal, Optional, Protocol
 
 import pytest
 from hypothesis import given
@@ -58,6 +58,46 @@ def test_values_are_checked(values, error, message):
         Outer(**values)
 
 
+class Speaks(Protocol):
+    def speak(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Plain(Options):
+    """Fields without option()."""
+
+    cell: int = 16
+    name: str = None  # type: ignore[assignment]  # a default need not have the type
+    shape: Literal["round", "square"] = "round"
+    order: Literal[1, 2] = 1
+    sizes: tuple[int, ...] = (1, 2)
+    anything: object = None
+    speaker: Speaks | None = None
+    pair: Optional[tuple[int, int]] = None  # noqa: UP045, as users may write it
+
+
+@pytest.mark.parametrize(("values", "error", "message"), [
+    ({"cell": "a"}, TypeError, "^expected cell of type int, got 'a'$"),
+    ({"cell": True}, TypeError, "expected cell of type int, got True"),
+    ({"name": 3}, TypeError, "expected name of type str, got 3"),
+    ({"shape": "squar"}, ValueError, "did you mean 'square'"),
+    ({"order": 3}, TypeError, "expected order of type 1 or 2, got 3"),
+    ({"order": "x"}, TypeError, "expected order of type 1 or 2, got 'x'"),
+    ({"sizes": (1, "b")}, TypeError, "expected sizes of type tuple of int"),
+])
+def test_plain_fields_are_checked_by_their_type(values, error, message):
+    with pytest.raises(error, match=message):
+        Plain(**values)
+
+
+def test_plain_fields_have_no_range_and_take_what_cannot_be_checked():
+    assert Plain().name is None
+    assert Plain(cell=0, order=2, anything=True, speaker=object()).cell == 0
+    assert Plain.from_dict({"pair": [1, 2]}).pair == (1, 2)
+    assert declared(Plain) == []
+    assert [item.name for item, _, _ in declared(Plain, plain=True)][:2] == ["cell", "name"]
+
+
 def test_values_in_range_are_kept_as_they_are():
     assert Outer(count=1, pair=(1, 0.5), names=("b", "a"), plain={1}).pair == (1, 0.5)
     assert Inner(steps=None, rate=0).steps is None
@@ -76,7 +116,7 @@ def test_what_toml_writes():
     options = Outer.from_dict({"names": "a", "pair": [1, 0.5], "inner": {"steps": "none"}})
     assert (options.names, options.pair, options.inner.steps) == (("a",), (1.0, 0.5), None)
     assert isinstance(options.pair[0], float)
-    assert Outer.from_dict({"inner": {"rate": 0.1}}).inner == Inner(rate=0.1)
+    assert Outer.from_dict({"inner": {"rate": 0.1}}).inner == Outer.from_dict({"inner": Inner(rate=0.1)}).inner
 
 
 @pytest.mark.parametrize(("values", "error", "message"), [

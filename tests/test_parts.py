@@ -141,6 +141,21 @@ warmup = 0
     assert torch.equal(loaded(IMAGES), model(IMAGES))
 
 
+@dataclass(frozen=True)
+class Corners(Rows):
+    corner: tuple[int, int] = (0, 0)
+    sides: tuple[int, ...] = option((1,), "Sides", least=1)
+
+
+def test_plain_fields_and_tuples_are_checked_and_saved(tmp_path: Path):
+    register_tokenizer("corners", Corners)
+    with pytest.raises(TypeError, match="expected corner of type tuple of 2 int, got 'a'"):
+        Corners(corner="a")
+    model = SpitModel(SMALL.replace(tokenizer="corners", tokenizer_options={"corner": (1, 2), "sides": (3, 4)}))
+    loaded = spit.load_model(spit.save_model(model, tmp_path / "model"))  # JSON has lists
+    assert loaded.tokenizer == model.tokenizer == Corners(corner=(1, 2), sides=(3, 4))
+
+
 def test_a_view_shares_the_tokenizer_and_the_parameters(own):
     model = SpitModel(own)
     other = model.view()

@@ -6,7 +6,7 @@ from interop.test_timm import vit
 from spit import registry, weights
 from spit.config import ModelConfig
 from spit.errors import WeightsError
-from spit.registry import create_model, list_models, load_model, model_config
+from spit.registry import architecture_of, create_model, list_models, load_model, model_config, weights_name
 
 SMALL = {"resolution": 2, "position_bins": 2, "gradient_bins": 2}
 
@@ -62,6 +62,15 @@ def test_tokenizers():
     assert model_config("spit_tiny_16.paper").tokenizer_options == {"levels": 4}
 
 
+def test_configs_and_weights_have_names():
+    for name in list_models():
+        assert architecture_of(model_config(name)) == architecture_of(model_config(f"{name}.paper")) == name
+    assert architecture_of(model_config("spit_tiny_16").replace(depth=3)) is None
+    assert architecture_of(model_config("vit_tiny_16").replace(tokenizer_options={"size": 8})) is None
+    assert [weights_name(source) for source in ("spit_tiny_16", "spit_tiny_16.paper", "vit_tiny_16", "owner/name")] == [
+        "spit_tiny_16.deit_retrofit", "spit_tiny_16.paper", "vit_tiny_16", "owner/name"]
+
+
 @pytest.mark.parametrize(("name", "gradients", "sigma"), [
     ("spit_base_16", True, 0.05), ("spit_base_16", False, 0.025), ("spit_small_16", True, 0.025),
 ])
@@ -92,6 +101,27 @@ def test_unknown_names_name_the_nearest(name, message):
         create_model(name)
     with pytest.raises(ValueError, match=f"^no folder {name}, and unknown"):
         load_model(name)
+
+
+@pytest.mark.parametrize("make", [lambda name: create_model(name, pretrained=True), load_model])
+@pytest.mark.parametrize(("name", "said"), [
+    ("vit_tiny", r"did you mean rvit_tiny_16 or spit_tiny_16\?"),
+    ("spit_base", r"did you mean spit_tiny_16\?"),
+    ("resnet", r"spit.list_models\(pretrained=True\) returns all names"),
+    ("rvit_tiny_16.deit", "it has deit_retrofit"),
+])
+def test_where_weights_are_needed_only_names_that_have_them_are_suggested(make, name, said):
+    with pytest.raises(ValueError, match=f"unknown .*; {said}$"):
+        make(name)
+
+
+def test_names_without_weights_are_suggested_where_none_are_needed():
+    with pytest.raises(ValueError, match="did you mean vit_tiny_16 or "):
+        create_model("vit_tiny")
+    with pytest.raises(ValueError, match="unknown tag 'deit' of vit_tiny_16; it has paper"):
+        create_model("vit_tiny_16.deit")
+    with pytest.raises(WeightsError, match=r"no trained weights of vit_tiny_16\.deit come with spit"):
+        load_model("vit_tiny_16.deit")
 
 
 def test_unknown_option_names_the_nearest():

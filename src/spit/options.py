@@ -2,7 +2,8 @@
 
 A dataclass that derives from :class:`Options` declares each field with :func:`option`. Python checks the values when
 the dataclass is made, :func:`documented` writes the docstring, recipes read TOML tables with
-:meth:`Options.from_dict`, and :mod:`spit.cli` makes a command-line option of each field.
+:meth:`Options.from_dict`, and :mod:`spit.cli` makes a command-line option of each field. A plain field has a type and
+no range; its type is checked too.
 
 This is our own because the core may not depend on a configuration library, and because pydantic would coerce where we
 refuse.
@@ -98,10 +99,10 @@ class Options:
 
 
 def check(options: Any) -> None:
-    """Raise TypeError or ValueError if a field does not have its declared type, range or choice."""
-    for item, kind, spec in declared(type(options)):
+    """Raise TypeError or ValueError if a field does not have its declared type, range or choice; defaults pass."""
+    for item, kind, spec in declared(type(options), plain=True):
         value = getattr(options, item.name)
-        if not _fits(kind, value):
+        if value is not item.default and not _fits(kind, value):
             raise TypeError(f"expected {item.name} of type {type_name(kind)}, got {value!r}")
         for one in value if isinstance(value, tuple) else () if value is None else (value,):
             spec.check(item.name, one)
@@ -117,12 +118,12 @@ def fix(options: Any, values: Mapping[str, Any], what: str) -> None:
         object.__setattr__(options, name, value)
 
 
-def declared(kind: type) -> list[tuple[Field[Any], Any, Spec]]:
-    """The options of a dataclass: field, type and what :func:`option` said."""
+def declared(kind: type, plain: bool = False) -> list[tuple[Field[Any], Any, Spec]]:
+    """The options of a dataclass: field, type and what :func:`option` said; ``plain`` fields, without it, if asked."""
     found, kinds = [], get_type_hints(kind)
     for item in fields(kind):
-        if "option" in item.metadata:
-            spec, hint = item.metadata["option"], kinds[item.name]
+        if plain or "option" in item.metadata:
+            spec, hint = item.metadata.get("option", Spec(item.name.replace("_", " "))), kinds[item.name]
             words = get_args(hint) if get_origin(hint) is Literal else ()
             found.append((item, hint, replace(spec, choices=words) if words else spec))
     return found
@@ -176,16 +177,19 @@ def _fits(kind: Any, value: Any) -> bool:
     origin, inner = get_origin(kind), get_args(kind)
     if isinstance(kind, UnionType) or origin is Union:
         return any(_fits(one, value) for one in inner)
-    if origin is Literal:  # the choices say which
-        return isinstance(value, str)
+    if origin is Literal:  # of words, the choices say which
+        return value in inner or (isinstance(value, str) and isinstance(inner[0], str))
     if origin is tuple:
         if not isinstance(value, tuple) or (inner[-1] is not Ellipsis and len(value) != len(inner)):
             return False
         return all(_fits(inner[0], item) for item in value)
-    if kind is Any:
+    if kind in (Any, object):
         return True
     plain = (int, float) if kind is float else origin or kind
-    return isinstance(value, plain) and not (isinstance(value, bool) and kind is not bool)
+    try:
+        return isinstance(value, plain) and not (isinstance(value, bool) and kind is not bool)
+    except TypeError:  # a type that no value can be compared with, such as a protocol
+        return True
 
 
 def _fields(kind: type) -> dict[str, Field[Any]]:
@@ -194,7 +198,7 @@ def _fields(kind: type) -> dict[str, Field[Any]]:
 
 def _read(item: Field[Any], kind: Any, value: Any) -> Any:
     """A value of JSON or TOML as a field holds it; a table of nested options goes over the field's default."""
-    if not isinstance(kind, type) or not issubclass(kind, Options):
+    if not isinstance(kind, type) or not issubclass(kind, Options) or isinstance(value, kind):
         return _converted(kind, value)
     if not isinstance(value, Mapping):
         raise TypeError(f"expected a table [{item.name}], got {value!r}")
@@ -206,7 +210,7 @@ def _read(item: Field[Any], kind: Any, value: Any) -> Any:
 
 
 def _converted(kind: Any, value: Any) -> Any:
-    if isinstance(kind, UnionType):
+    if isinstance(kind, UnionType) or get_origin(kind) is Union:
         if value == "none" and NoneType in get_args(kind):
             return None
         kind = next((one for one in get_args(kind) if one is not NoneType), kind)

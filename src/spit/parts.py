@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spit.options import check_choice, refuse_unknown
+from spit.options import Options, check_choice, refuse_unknown
 from spit.partition import Partition
 from spit.tokens import Tokens, plural
 
@@ -56,7 +56,9 @@ class Parts(dict[str, type[Any]]):
         check_choice(self.kind, name, self, hint=f"if it is your own, {IMPORT_FIRST}")
         known = inspect.signature(self[name]).parameters
         refuse_unknown(options, known, f"option of {self.kind} {name!r}:")
-        return self[name](**{key: value for key, value in (shared or {}).items() if key in known} | dict(options))
+        given = {key: value for key, value in (shared or {}).items() if key in known} | dict(options)
+        cls = self[name]
+        return cls.from_dict(given) if issubclass(cls, Options) else cls(**given)  # JSON has lists in place of tuples
 
     def name_of(self, part: object) -> str | None:
         """The name that an object's class is registered under; None if it is not."""

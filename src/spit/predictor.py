@@ -263,7 +263,11 @@ class Prediction:
         return Tokens.cat([one.tokens for one in self.passes])
 
     def top(self, count: int = 5) -> list[list[Guess]]:
-        """The likeliest classes of each image, ``[(name, probability), …]``."""
+        """The likeliest classes, a list ``[Guess(name, probability), …]`` for each image.
+
+        It is nested for a single image too: ``prediction.top(5)[0]``. :mod:`spit.runtime` answers for one image at a
+        time, with a flat list.
+        """
         names = self.predictor.class_names
         return [[Guess(names[index], float(row[index])) for index in own]
                 for row, own in zip(self.probabilities, self.top_classes(count).tolist(), strict=True)]

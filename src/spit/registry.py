@@ -68,18 +68,43 @@ def tags(architecture: str) -> list[str]:
     return sorted([*trained, PAPER], key=lambda tag: tag != DEFAULT_TAGS.get(architecture, PAPER))
 
 
-def checkpoint_folder(name: str) -> Path | None:
-    """The folder with the weights of ``architecture[.tag]``; None if no weights come with spit."""
+def architecture_of(config: ModelConfig) -> str | None:
+    """The architecture that a config has, by its name in :func:`list_models`; None if it has another."""
+    for name, (family, size) in ARCHITECTURES.items():
+        tokenizer, options = TOKENIZERS[family]
+        if (config.tokenizer, config.width, config.depth, config.heads) == (tokenizer, *SIZES[size]) and all(
+                config.tokenizer_options.get(key, value) == value for key, value in options.items()):
+            return name
+    return None
+
+
+def weights_name(source: str) -> str:
+    """What :func:`load_model` takes, for a report: weights that come with spit are ``architecture.tag``."""
+    if Path(source).exists() or source.partition(".")[0] not in ARCHITECTURES:
+        return source
+    folder = checkpoint_folder(source)
+    return source if folder is None else folder.name
+
+
+def checkpoint_folder(name: str, trained: bool = False) -> Path | None:
+    """The folder with the weights of ``architecture[.tag]``; None if no weights come with spit.
+
+    Args:
+        trained: suggest only names that have weights in place of an unknown one.
+    """
     architecture, dot, tag = str(name).partition(".")
     if architecture not in ARCHITECTURES:
-        near = difflib.get_close_matches(architecture, ARCHITECTURES, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(near)}?" if near else "spit.list_models() returns all names"
+        names = [one for one in ARCHITECTURES if not trained or tags(one) != [PAPER]]
+        near = difflib.get_close_matches(architecture, names, n=3, cutoff=0.4)
+        hint = (f"did you mean {' or '.join(near)}?" if near else
+                f"spit.list_models({'pretrained=True' if trained else ''}) returns all names")
         raise ValueError(f"unknown model {name!r}; {hint}")
     known = tags(architecture)
-    if dot and tag not in known:
-        raise ValueError(f"unknown tag {tag!r} of {architecture}; it has {', '.join(known)}")
+    useful = [one for one in known if not trained or one != PAPER]
+    if dot and tag not in known and useful:
+        raise ValueError(f"unknown tag {tag!r} of {architecture}; it has {', '.join(useful)}")
     tag = tag if dot else known[0]
-    return None if tag == PAPER else CHECKPOINTS / f"{architecture}.{tag}"
+    return None if tag == PAPER or not useful else CHECKPOINTS / f"{architecture}.{tag}"
 
 
 def model_config(name: str, gradients: bool | None = None, preset: Preset = "spit") -> ModelConfig:
@@ -147,6 +172,8 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a model, got {type(name).__name__}; a config goes to "
                         "spit.SpitModel(config)")
+    if pretrained is True:
+        checkpoint_folder(name, trained=True)  # raises for an unknown name
     config = model_config(name, gradients, preset)
     asked: dict[str, Any] = dict(overrides)
     if num_classes is not None:
@@ -202,7 +229,7 @@ def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
     if not isinstance(source, str) or path.exists() or path.name != source:
         return weights.read(source)
     try:
-        folder = checkpoint_folder(source)
+        folder = checkpoint_folder(source, trained=True)
     except ValueError as error:
         raise ValueError(f"no folder {source}, and {error}") from None
     if folder is None:

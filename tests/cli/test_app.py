@@ -1,6 +1,10 @@
 import errno
+import os
+import pty
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +50,20 @@ def test_flags_have_no_value_in_the_help(monkeypatch: pytest.MonkeyPatch, spit: 
     assert "--scales INT   " in text
     assert "[default: 1; at least 1]" in text
     assert "<" not in text
+
+
+@pytest.mark.parametrize(("verb", "told"), [
+    ("tokenize", "does all images again and replaces their files"),
+    ("explain", "does all images again and replaces their files"),
+    ("segment", "skips images that are done with the same model and settings; --again repeats them"),
+    ("correspond", "replaces the picture"),
+    ("batch", "of the same command does only the blocks that are not there"),
+    ("train", "of the same command resumes one that was stopped or killed, and leaves one that has ended as it is"),
+    ("retrofit", "of the same command resumes one that was stopped or killed, and leaves one that has ended as it is"),
+    ("evaluate", "takes what is measured already from images.jsonl"),
+])
+def test_help_says_what_a_second_run_does(verb: str, told: str, spit: Callable[..., Any]) -> None:
+    assert f"second run {told}" in " ".join(spit(verb, "--help").out.split())
 
 
 def test_the_list_of_verbs_is_not_cut_short(spit: Callable[..., Any]) -> None:
@@ -148,6 +166,23 @@ def test_an_interrupt_is_told_and_has_its_own_code(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(KeyboardInterrupt()))
     assert main(["tokenize", "a.png"]) == 130
     assert capsys.readouterr().err == "spit: stopped\n"
+
+
+@pytest.mark.parametrize(("rank", "shown"), [("0", True), ("1", False)])
+def test_a_terminal_sees_that_torch_is_loading(rank: str, shown: bool) -> None:
+    """Nothing of it stays, and stdout has the answer alone; of torchrun's processes the first shows it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-m", "spit.cli", "--version"], stdout=subprocess.PIPE, stderr=theirs,
+                               env={**os.environ, "TERM": "xterm", "COLUMNS": "80", "RANK": rank}, text=True)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # how a terminal on Linux says that the process has ended
+        while part := os.read(ours, 4096):
+            said += part
+    os.close(ours)
+    assert process.communicate()[0].strip() == library.__version__
+    assert (b"Loading PyTorch" in said) is shown
+    assert said.endswith(b"\x1b[2K") or not shown  # the line is erased
 
 
 def test_a_process_refuses_with_one_line(spit_process: Callable[..., Any], tmp_path: Path) -> None:

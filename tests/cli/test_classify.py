@@ -146,15 +146,15 @@ def test_bad_weights_are_one_line(spit: Run, photo: Callable[..., Path], folder:
 def test_models_by_name(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
                         monkeypatch: pytest.MonkeyPatch) -> None:
     path = photo(tmp_path / "a.png")
-    monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
     for arguments, told in (
-        (["--model", "spit_tiny"], "did you mean spit_tiny_16"),
+        (["--model", "vit_tiny"], "did you mean rvit_tiny_16 or spit_tiny_16?"),  # vit_tiny_16 has no weights
         (["--model", "spit_small_16"], "no trained weights of spit_small_16 come with spit; give a folder"),
-        (["--model", "spit_tiny_16.best"], "unknown tag 'best' of spit_tiny_16"),
-        ([], "no trained weights of spit_tiny_16"),
+        (["--model", "spit_tiny_16.best"], "unknown tag 'best' of spit_tiny_16; it has deit_retrofit"),
         (["--model", folder, "--model", "vit.pth"], "expected one --model"),
     ):
         assert told in spit("classify", path, *arguments).error, arguments
+    monkeypatch.setattr("spit.registry.CHECKPOINTS", tmp_path / "none")
+    assert "no trained weights of spit_tiny_16" in spit("classify", path).error
 
 
 @pytest.mark.shared

@@ -3,9 +3,9 @@
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import pytest
 from typer.models import OptionInfo
@@ -64,12 +64,16 @@ def test_a_registered_tokenizer_has_its_options() -> None:
     @dataclass(frozen=True)
     class Strips(spit.Tokenizer):
         strips: int = option(3, "Number of strips", least=1)
+        wide: int | None = None
+        weights: dict[str, int] = field(default_factory=dict)
+        order: Literal[1, 2] = 1
 
         def partition(self, block: Any) -> spit.Partition:
             raise NotImplementedError
 
     spit.register_tokenizer("strips", Strips)
-    assert tokenizer_choice()(tokenizer="strips", strips=5).build() == Strips(5)
+    assert tokenizer_choice()(tokenizer="strips", strips=5, wide=2).build() == Strips(5, 2)
+    assert not {"weights", "order"} & {item.name for item in fields(tokenizer_choice())}  # only in Python and recipes
 
 
 def test_groups_become_options_of_their_own() -> None:

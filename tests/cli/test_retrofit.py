@@ -51,7 +51,10 @@ def test_from_a_vit_to_superpixels_and_again(spit: Run, command: list[object], p
     assert "step 3/3 validation top-1" in result.err
     student = load_model(tmp_path / "run/model")
     assert (student.config.tokenizer, student.config.num_classes, student.config.gradients) == ("superpixel", 3, True)
-    assert "# retrofit of vit.safetensors" in (tmp_path / "run/report.md").read_text()
+    report = (tmp_path / "run/report.md").read_text()
+    assert "# retrofit of vit.safetensors" in report
+    assert f"- **model**: architecture superpixel tokens, width {student.config.width}, " in report
+    assert f"started from {tmp_path / 'vit.safetensors'}" in report
 
     again = spit(*command, "--validation", photos)
     assert again.code == 0

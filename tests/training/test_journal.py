@@ -35,6 +35,19 @@ def test_a_full_disk(tmp_path: Path) -> None:
         journal.write("train", 1, {"loss": 1.0})
 
 
+@pytest.mark.parametrize(("steps", "said"), [
+    ((6, 12, 13), "Training loss 6.0000 (mean of steps 1 to 6), 13.0000 (step 13);"),
+    ((5,), "Training loss 5.0000 (mean of steps 1 to 5);"),
+])
+def test_the_steps_of_a_loss_are_named(steps: tuple[int, ...], said: str, tmp_path: Path) -> None:
+    journal = Journal(tmp_path, 0, Listener())
+    for step in steps:
+        journal.write("train", step, {"loss": float(step), "lr": 0.1, "images_per_second": 1.0})
+    write_report(tmp_path, "model", {"data": {"size": 32}, "run": {"seed": 4}, "optimization": {
+        "epochs": 1, "batch": 8, "precision": "fp32"}}, {"steps": steps[-1], "photos": 16})
+    assert said in (tmp_path / "report.md").read_text()
+
+
 def test_a_report(tmp_path: Path) -> None:
     journal = Journal(tmp_path, 0, Listener())
     for step in range(1, 31):
@@ -44,14 +57,14 @@ def test_a_report(tmp_path: Path) -> None:
     recipe: dict[str, Any] = {"model": {"name": "spit_tiny_16"}, "data": {"size": 32, "kept": ""}, "run": {"seed": 4},
                               "elastic": {"parts": 8, "own": 4, "keep": ()},
                               "optimization": {"epochs": 15, "batch": 8, "precision": "fp32"}}
-    write_report(tmp_path, recipe, {"name": "spit_tiny_16", "steps": 30, "photos": 16})
+    write_report(tmp_path, "spit_tiny_16", recipe, {"steps": 30, "photos": 16})
     text = (tmp_path / "report.md").read_text()
     assert "spit_tiny_16: epochs 15, photos 16" in text
-    assert "Training loss 2.0000 at first, 0.0667 at the end; 160 images/s" in text
+    assert "Training loss 2.0000 (step 1), 0.0667 (step 30); 160 images/s" in text
     assert "- **data**: size 32\n" in text
     assert "elastic" not in text
-    write_report(tmp_path, {**recipe, "elastic": {"parts": 8, "own": 4, "keep": (64,)}},
-                 {"name": "spit_tiny_16", "steps": 30, "photos": 16})
+    write_report(tmp_path, "spit_tiny_16", {**recipe, "elastic": {"parts": 8, "own": 4, "keep": (64,)}},
+                 {"steps": 30, "photos": 16})
     assert "- **elastic**: parts 8, own 4, keep (64,)\n" in (tmp_path / "report.md").read_text()
     assert "| 30 | 15 | 0.3 | 1 | 20 |" in text
     pytest.importorskip("matplotlib")

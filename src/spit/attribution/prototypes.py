@@ -83,7 +83,7 @@ def load_prototypes(source: Prototypes | str | PathLike[str]) -> Prototypes:
         return source
     path = Path(source)
     if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
-        folder = registry.checkpoint_folder(str(source))
+        folder = registry.checkpoint_folder(str(source), trained=True)
         if folder is None or not (folder / FILE).exists():
             raise WeightsError(f"no prototypes of {source} come with spit; {HOW}")
         path = folder / FILE

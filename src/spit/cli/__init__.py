@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,12 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ValueError as error:
             print(f"spit: {error}", file=sys.stderr)
             return 2
-        try:
-            load_plugins(named)
-        except ImportError as error:
-            print(f"spit: a plugin could not be imported: {error}", file=sys.stderr)
-            return 2
-        from spit.cli.app import run
+        from spit.cli.console import waiting
+
+        first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
+        with waiting("Loading PyTorch") if first else nullcontext():  # which takes seconds on a busy machine
+            try:
+                load_plugins(named)
+            except ImportError as error:
+                print(f"spit: a plugin could not be imported: {error}", file=sys.stderr)
+                return 2
+            from spit.cli.app import run
 
         return run([*(f"--plugin={name}" for name in named), *rest])
     except KeyboardInterrupt:  # before typer runs

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spit.cli import STOPPED
+from spit.cli import STOPPED, tracebacks
 from spit.cli.batch import batch
 from spit.cli.bench import bench
 from spit.cli.classify import classify
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
     """Run one command. What a user can get wrong ends in one line on stderr and exit code 2.
 
     ``SPIT_TRACEBACK=1`` in the environment shows the traceback instead. An error of any other kind is a bug of spit and
-    keeps its traceback.
+    keeps its traceback; so does one of a plugin, except for that of a tokenizer's call.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -88,20 +88,23 @@ def run(arguments: list[str]) -> int:
         return STOPPED
     except Exception as error:
         line = _line(error)
-        if line is None or os.environ.get("SPIT_TRACEBACK") == "1":
+        if line is None or tracebacks.wanted():
             raise
         tell(line)
         return 2
 
 
 def _line(error: Exception) -> str | None:
-    """What to say of an error that a user can cause; None for a bug of spit."""
+    """What to say of an error that a user, or a tokenizer of theirs, can cause; None for a bug of spit."""
     if hasattr(error, "format_message"):  # typer's, or click's where an older typer stands on it
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "spit"
         return f"{error.format_message()} (see {where} --help)"
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "not enough memory for an image of this size; give a smaller one"
+    own = tracebacks.own_tokenizer_line(error)
+    if own is not None:
+        return own
     if isinstance(error, OSError) and not isinstance(error, SpitError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     if isinstance(error, SpitError | ValueError | TypeError | OSError):

@@ -42,10 +42,11 @@ def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, wor
     """Tokenize, classify, embed, explain or segment a corpus, on this machine or a Ray cluster.
 
     Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file
-    in each is a block of work. A block is written whole or not at all. After any kill the same command continues with
-    the blocks that are not there; a changed input, option or model is refused. Images that fail never stop a run. The
-    exit code is 1, with the first reason on stderr, only if every image failed. Without --workers there is a Ray actor
-    for each GPU, or for each CPU if there is no GPU. Every machine of a cluster must see --input and --output.
+    in each is a block of work. A block is written whole or not at all. A second run of the same command does only the
+    blocks that are not there, also after a kill; a changed input, option or model is refused. Images that fail never
+    stop a run. The exit code is 1, with the first reason on stderr, only if every image failed. Without --workers there
+    is a Ray actor for each GPU, or for each CPU if there is no GPU. Every machine of a cluster must see --input and
+    --output.
     """
     from spit.batch.plan import plan_batch  # these need pyarrow
     from spit.batch.run import Corpus, read_rows, run_batch

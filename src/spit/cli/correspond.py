@@ -32,7 +32,7 @@ def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: 
     The images are at the top, a column each. Below, a row for each source: its own pseudo-colours (three principal
     components of its tokens, its background black), and what cross-attention makes of them on the others. Each part of
     those takes the colours of the most similar parts of the source, and is black if these are its background. The
-    captions say how much is coloured.
+    captions say how much is coloured. A second run replaces the picture.
     """
     paths = [item.path for item in find_inputs(images)]
     if not 2 <= len(paths) <= MOST:

@@ -24,7 +24,8 @@ from spit.predictor import load
 from spit.segmentation import Cut
 from spit.tokenizers import SuperpixelTokenizer
 
-evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.", no_args_is_help=True,
+evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.\n\nWith --output, a "
+                         "second run takes what is measured already from images.jsonl there.", no_args_is_help=True,
                          rich_markup_mode=None, cls=Group)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from spit import __version__
+from spit.cli import tracebacks
 from spit.cli.companions import companions
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
 from spit.cli.outputs import read_about, write_files
@@ -115,9 +116,9 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
             try:
                 answer(item, say, wait)
             except (SpitError, ValueError) as error:
-                if len(inputs) == 1:
+                if len(inputs) == 1 or tracebacks.wanted():
                     raise
-                reason = " ".join(str(error).split())
+                reason = tracebacks.own_tokenizer_line(error) or " ".join(str(error).split())
                 failed.append({"image": str(item.path), "error": reason})
                 tell(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
     answers = [found[item.path] for item in inputs if item.path in found]

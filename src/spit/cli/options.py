@@ -6,11 +6,11 @@ of the library's own; :func:`command` shows typer an option for each field.
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, dataclass, is_dataclass, make_dataclass
 from functools import wraps
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from torch import Tensor
@@ -25,6 +25,7 @@ from spit.predictor import Predictor, choose_device, load
 from spit.tokenizers import Tokenizer, create_tokenizer
 
 TOKEN_SIDE = 16  # of a square patch in pixels; a superpixel of the default tokenizer has about as many
+PLAIN = (bool, int, float, str, Path)  # types of values on the command line
 Images = Annotated[list[Path], typer.Argument(
     metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
 
@@ -155,13 +156,24 @@ def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:
     """Each flag to the tokenizers that have it: their field, its type and its help."""
     found: dict[str, dict[str, tuple[str, Any, str]]] = {}
     for name, kind in TOKENIZERS.items():
-        for item in fields(kind):
-            spec = item.metadata.get("option", Spec(item.name.replace("_", " ")))  # of your own, a plain field will do
+        for item, hint, spec in declared(kind, plain=True):  # of your own, a plain field will do
+            if not _has_flag(hint):
+                continue
             told = "(default" in spec.help or item.default in (None, MISSING)
             default = "" if told else f" (default: {item.default})"
             text = f"{name.capitalize()}: {spec.help[:1].lower()}{spec.help[1:]}{default}"
-            found.setdefault(spec.flag or item.name, {})[name] = (item.name, get_type_hints(kind)[item.name], text)
+            found.setdefault(spec.flag or item.name, {})[name] = (item.name, hint, text)
     return found
+
+
+def _has_flag(hint: Any) -> bool:
+    """Whether the command line can take a value of this type."""
+    parts = get_args(hint)
+    if NoneType in parts:
+        return all(_has_flag(one) for one in parts if one is not NoneType)
+    if get_origin(hint) is Literal:
+        return all(isinstance(word, str) for word in parts)
+    return hint in PLAIN or (get_origin(hint) is tuple and parts[0] in PLAIN)
 
 
 def tokenizer_choice() -> type[TokenizerChoice]:

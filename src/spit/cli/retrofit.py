@@ -29,8 +29,9 @@ class RetrofitOptions(Options):
 def retrofit(options: RetrofitOptions, run: RunOptions, running: Running) -> int:
     """Give a pretrained ViT superpixel tokens.
 
-    The student starts with all of the parent's weights and learns its answers on your photos. Run the same command
-    again to resume a run that was stopped. Many GPUs: `torchrun --nproc-per-node 8 -m spit.cli retrofit …`.
+    The student starts with all of the parent's weights and learns its answers on your photos. A second run of the same
+    command resumes one that was stopped or killed, and leaves one that has ended as it is. Many GPUs:
+    `torchrun --nproc-per-node 8 -m spit.cli retrofit …`.
     """
     from spit.training.retrofit import RetrofitRecipe
 

@@ -51,8 +51,9 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
     pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep
-    their structure. Files of an earlier run are replaced; your images never are. An image that cannot be read is
-    reported, the others go on, and the exit code is 2. Several processes may share a folder: each image is done once.
+    their structure. A second run does all images again and replaces their files; your images are never replaced. An
+    image that cannot be read is reported, the others go on, and the exit code is 2. Several processes may share a
+    folder: each image is done once.
     """
     chosen, place = tokenizer.build(tokens_of.config()), running.place
     if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):
@@ -92,8 +93,8 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
 
 def _told(tokenizer: Tokenizer, model: str | None = None) -> str:
     """Which tokens these are, with the options that differ from the defaults."""
-    defaults = {item.name: item.default for item in fields(tokenizer)}
-    changed = ", ".join(f"{name}={value}" for name, value in tokenizer.config().items() if value != defaults[name])
+    values = ((item, getattr(tokenizer, item.name)) for item in fields(tokenizer))
+    changed = ", ".join(f"{item.name}={value}" for item, value in values if value != item.default)
     source = f"from {shown(model)}" if model else "without a model; --model NAME takes those of a model"
     return f"Tokens: {TOKENIZERS.name_of(tokenizer)}{f' with {changed}' if changed else ''}, {source}"
 

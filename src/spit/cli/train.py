@@ -46,8 +46,8 @@ class RunOptions(Options):
 def train(recipe: RecipeFile, run: RunOptions, running: Running) -> int:
     """Train a model by a recipe.
 
-    The run goes to --output (default: run.output of the recipe). Run the same command again to resume a run that was
-    stopped or killed. Many GPUs or machines:
+    The run goes to --output (default: run.output of the recipe). A second run of the same command resumes one that was
+    stopped or killed, and leaves one that has ended as it is. Many GPUs or machines:
     `torchrun --nproc-per-node 8 -m spit.cli train RECIPE`. SIGTERM and Ctrl-C save a checkpoint first; the exit code
     is then 130.
     """

@@ -12,6 +12,7 @@ from spit.drawing.heat import draw_scale
 SMALLEST, LARGEST = 360, 560  # the longer side of a tile in pixels
 MARGIN = 36
 BAR, GAP = 16, 8  # width of a heat map's scale, and the space around it
+OWN_SCALE = "compare within this map"  # along the scale of a heat map
 TITLE, NOTE, CAPTION, DETAIL = 40, 22, 24, 19  # sizes of type
 
 
@@ -33,7 +34,8 @@ THEMES = {"light": Theme("#ffffff", "#16181d", "#6a7079", "#eceef1"),
 class Tile:
     """A picture with a caption, and a line of detail below it in grey.
 
-    A heat map has the numbers of its lowest and its highest colour as ``scale``, drawn beside it.
+    A heat map has the numbers of its lowest and its highest colour as ``scale``, drawn beside it; a label says that
+    values compare within one map only.
     """
 
     picture: Image.Image
@@ -100,16 +102,23 @@ def _scaled(picture: Image.Image, scale: float, method: Image.Resampling = Image
 
 
 def _draw_scale(canvas: Image.Image, tile: Tile, left: int, top: int, theme: Theme) -> None:
-    """The bar of a heat map's colours, with the numbers at its ends."""
+    """The bar of a heat map's colours, with the numbers at its ends and, if there is room, a label between them."""
     height = tile.picture.height
     canvas.paste(draw_scale(BAR, height), (left, top))
     draw = ImageDraw.Draw(canvas)
     for text, place, anchor in zip(tile.scale or (), (height, 0), ("ls", "lt"), strict=True):
         draw.text((left + BAR + GAP, top + place), text, theme.detail, font(DETAIL), anchor=anchor)
+    length = text_width(OWN_SCALE, DETAIL)
+    if length <= height - 4 * DETAIL:
+        label = Image.new("RGB", (length, DETAIL + GAP), theme.paper)
+        ImageDraw.Draw(label).text((0, 0), OWN_SCALE, theme.detail, font(DETAIL))
+        canvas.paste(label.transpose(Image.Transpose.ROTATE_90), (left + BAR + GAP, top + (height - length) // 2))
 
 
 def _scale_width(tile: Tile) -> int:
-    return 0 if tile.scale is None else BAR + 2 * GAP + max(text_width(text, DETAIL) for text in tile.scale)
+    if tile.scale is None:
+        return 0
+    return BAR + 2 * GAP + max(DETAIL + GAP, *(text_width(text, DETAIL) for text in tile.scale))
 
 
 def _tile_width(tile: Tile) -> int:

@@ -6,7 +6,8 @@ loops of :mod:`spit.loops`. Nothing that is imported here imports torch.
 Example:
     >>> import spit.runtime
     >>> runtime = spit.runtime.load("spit_tiny_16.onnx")  # doctest: +SKIP
-    >>> runtime("cat.jpg").top(2)  # doctest: +SKIP
+    >>> for name, probability in runtime("cat.jpg").top(2):  # a flat list, since it is one image  # doctest: +SKIP
+    ...     print(name, probability)
 """
 
 from spit.runtime.pipeline import Answer, Guess, Runtime, load

@@ -66,7 +66,11 @@ class Answer:
         return shares
 
     def top(self, count: int = 5) -> list[Guess]:
-        """The likeliest classes."""
+        """The likeliest classes of the image, ``[Guess(name, probability), …]``.
+
+        A flat list, since an Answer is about one image; ``top`` of a :class:`spit.Prediction` has such a list for each
+        image, and ``prediction.top(5)[0]`` is what this returns.
+        """
         if not self.names:
             raise ValueError("expected a model that knows classes, got one without a head; export one that has it")
         shares = self.probabilities
@@ -143,7 +147,7 @@ class Runtime:
         self.size, self.crop = size, crop
 
     def __call__(self, image: ImageSource | Picture | Array, *, crop: bool = True) -> Answer:
-        """Classify one image.
+        """Classify one image; for several, call it for each: ``[runtime(path).top(1)[0] for path in paths]``.
 
         Args:
             image: a path, the bytes of a file, a PIL image, or an ``(H, W)`` or ``(H, W, 3)`` uint8 array. It is not

@@ -109,7 +109,7 @@ def load_head(source: TokenHead | str | PathLike[str]) -> TokenHead:
         return source
     path = Path(source)
     if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
-        folder = registry.checkpoint_folder(str(source))
+        folder = registry.checkpoint_folder(str(source), trained=True)
         if folder is None or not (folder / FILE).exists():
             raise WeightsError(f"no head for saliency of {source} comes with spit; {HOW}")
         path = folder / FILE

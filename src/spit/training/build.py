@@ -16,7 +16,7 @@ from spit.training.task import Classification, Task
 from spit.training.validate import Validation
 
 Job = tuple[str, Task, Photos, str]
-"""The name in reports, the task, its photos, and a summary for the user."""
+"""The name in results, the task, its photos, and a summary for the user."""
 
 
 def classification_job(recipe: Recipe, team: Team) -> Job:
@@ -35,7 +35,8 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     name = recipe.model.pretrained or recipe.model.name
     task = Classification(model, optimization.smoothing, validation, recipe.elastic)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
-    return name, task, photos, f"{name}, {size:.1f} M parameters, {len(photos.classes)} classes"
+    title = recipe.model.title(model.config)
+    return name, task, photos, f"{title}, {size:.1f} M parameters, {len(photos.classes)} classes"
 
 
 def build_model(recipe: Recipe, num_classes: int) -> SpitModel:

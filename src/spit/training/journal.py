@@ -93,24 +93,28 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def write_report(folder: Path, recipe: Mapping[str, Any], result: Mapping[str, Any],
+def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Mapping[str, Any],
                  say: Callable[[str], None] = lambda text: None) -> None:
-    """Write what was trained, how, and the result; with curves if matplotlib is installed."""
+    """Write what was trained, how, and the result; with curves if matplotlib is installed.
+
+    Args:
+        title: what was trained.
+        recipe: its sections, as the report shows them.
+    """
     lines = read_metrics(folder)
     train, validation = ([line for line in lines if line.get("kind") == kind] for kind in ("train", "validation"))
     optimization = recipe["optimization"]
-    text = [f"# {result['name']}: epochs {optimization['epochs']:g}, photos {result['photos']:,}", "",
+    text = [f"# {title}: epochs {optimization['epochs']:g}, photos {result['photos']:,}", "",
             f"{result['steps']:,} steps of {optimization['batch']} photos at {recipe['data']['size']}², seed "
             f"{recipe['run']['seed']}, {optimization['precision']}; torch {torch.__version__} on {machine()}.", ""]
     if train:
         speeds = sorted(line["images_per_second"] for line in train)
         skipped = sum(line.get("skipped", 0) for line in train)
-        losses = [line["loss"] for line in train if "loss" in line] or [float("nan")]
-        text += [f"Training loss {losses[0]:.4f} at first, {losses[-1]:.4f} at the end; "
+        text += [f"Training loss {_losses(train)}; "
                  f"{speeds[len(speeds) // 2]:,.0f} images/s (median); {skipped} steps skipped.", ""]
     text.append(_table(validation) if validation else "No validation photos were given.\n")
     try:
-        write_whole(folder / CURVES, _curves(train, validation, f"{result['name']}, {result['steps']} steps"))
+        write_whole(folder / CURVES, _curves(train, validation, f"{title}, {result['steps']} steps"))
         text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
     except MissingExtra as error:
         say(f"no curves: {error}")
@@ -121,6 +125,15 @@ def write_report(folder: Path, recipe: Mapping[str, Any], result: Mapping[str, A
             text.append(f"- **{section}**: " + ", ".join(f"{key} {value}" for key, value in told.items()))
     text += ["", "The model is in `model/`; load it with `spit.load`.", ""]
     write_whole(folder / REPORT, "\n".join(text).encode())
+
+
+def _losses(train: Sequence[Mapping[str, Any]]) -> str:
+    """The loss of the first and of the last line, with their steps."""
+    told = []
+    for before, line in zip((0, *(line["step"] for line in train)), train, strict=False):
+        steps = f"mean of steps {before + 1} to {line['step']}" if line["step"] > before + 1 else f"step {line['step']}"
+        told.append(f"{line.get('loss', float('nan')):.4f} ({steps})")
+    return ", ".join(dict.fromkeys((told[0], told[-1])))
 
 
 def _table(lines: Sequence[Mapping[str, Any]]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from spit.config import ModelConfig
 from spit.documents import read_toml
 from spit.options import Options, documented, option
+from spit.registry import architecture_of, weights_name
 from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
 from spit.training.elastic import ElasticConfig
@@ -27,6 +28,23 @@ class ModelRecipe(Options):
     options: Mapping[str, Any] = option(
         dict, "Options of spit.ModelConfig to change, as a table [model.options]; num_classes is the number of "
               "classes in data.train if left out")
+
+    def describe(self, config: ModelConfig, start: str = "") -> dict[str, Any]:
+        """This section as a report shows it.
+
+        Args:
+            config: of the model that was trained.
+            start: weights that it started from (default: those of :attr:`pretrained`).
+        """
+        start = self.pretrained or start
+        other = f"{config.tokenizer} tokens, width {config.width}, depth {config.depth}, heads {config.heads}"
+        return {"architecture": (architecture_of(config) or other) if start else self.name,
+                "started from": weights_name(start) if start else "new weights", "options": self.options}
+
+    def title(self, config: ModelConfig) -> str:
+        """The model in a few words, such as ``spit_tiny_16 from spit_tiny_16.deit_retrofit``."""
+        told = self.describe(config)
+        return f"{told['architecture']} from {told['started from']}" if self.pretrained else self.name
 
     def apply_to(self, config: ModelConfig) -> ModelConfig:
         """A config with :attr:`options`. Options of its own tokenizer are merged, those of another one replaced."""

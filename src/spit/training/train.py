@@ -61,7 +61,10 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
         return {}
     result = {**outcome._asdict(), "name": name, "model": str(outcome.model), "photos": len(photos),
               **({"classes": len(photos.classes)} if photos.classes else {})}
-    write_report(folder, recipe.to_dict(), result, listener.say)
+    config, parent = task.module.config, recipe.parent.weights if isinstance(recipe, RetrofitRecipe) else ""
+    told = {**recipe.to_dict(), "model": recipe.model.describe(config, parent),
+            "data": {**data.to_dict(), "workers": data.processes}}  # not more than there were cores
+    write_report(folder, name if parent else recipe.model.title(config), told, result, listener.say)
     _write(folder / RESULT, result)  # last: the run has ended
     return result
 

@@ -1,0 +1,26 @@
+"""Whose error it is: that of a user's own tokenizer is told in one line which names it."""
+
+import os
+from traceback import walk_tb
+
+from spit.parts import TOKENIZERS
+from spit.tokenizers import Tokenizer
+
+SWITCH = "SPIT_TRACEBACK"  # 1 in the environment shows the traceback in place of a line
+CALLS = ("__call__", "hierarchy")  # of a tokenizer; an option that is refused while it is made has its own line
+
+
+def wanted() -> bool:
+    """Whether the user asked for tracebacks."""
+    return os.environ.get(SWITCH) == "1"
+
+
+def own_tokenizer_line(error: BaseException) -> str | None:
+    """A line about an error in the call of a tokenizer that is not one of spit's; None for any other error."""
+    for frame, _ in walk_tb(error.__traceback__):
+        owner = frame.f_locals.get("self") if frame.f_code.co_name in CALLS else None
+        if isinstance(owner, Tokenizer) and not type(owner).__module__.startswith("spit."):
+            name = TOKENIZERS.name_of(owner) or type(owner).__name__
+            said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+            return f"your tokenizer {name!r} raised {said}; {SWITCH}=1 before the command shows the traceback"
+    return None
