@@ -12,7 +12,8 @@ from PIL import Image
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
 # Photos of a wheel, made images, the project.
-WITHOUT_DATA = {"attention", "attribution", "batch", "cliffs", "cpu", "large", "limits", "newcomer", "serve", "explorer"}
+WITHOUT_DATA = {"attention", "attribution", "batch", "cliffs", "cpu", "explorer", "large", "limits", "newcomer",
+                "serve"}
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],
          "phi": ["--images", "nowhere"], "scaling": ["--images", "nowhere"], "tau": ["--images", "nowhere"],
          "throughput": ["--images", "nowhere"],
