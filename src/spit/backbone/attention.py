@@ -57,12 +57,10 @@ class Attention(nn.Module):
         self.projection = Linear(width, width)
 
     def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
-        packed = self._project(values)
-        mixed = packed_attention(packed, spans)
+        heads = packed_attention(self._project(values), spans)
         if observe is not None:
-            query, key, value = packed.unbind(1)
-            observe(Heads(query, key, value, mixed))
-        answer: Tensor = self.projection(mixed.flatten(1))
+            observe(heads)
+        answer: Tensor = self.projection(heads.answer.flatten(1))
         return answer
 
     def first(self, values: Tensor, spans: Spans) -> Tensor:
@@ -91,14 +89,13 @@ class Attention(nn.Module):
         return packed
 
 
-def packed_attention(packed: Tensor, spans: Spans) -> Tensor:
-    """:func:`ragged_attention` of rows that hold query, key and value, ``(ΣN, 3, heads, d)`` to ``(ΣN, heads, d)``."""
-    longest = round_up(spans.longest, STEP)  # so that compiled code sees few different values
-    if not spans.uniform and _takes_triton(packed):
-        answer: Tensor = attend(packed, spans.offsets, longest)[0]
-        return answer
+def packed_attention(packed: Tensor, spans: Spans) -> Heads:
+    """:func:`ragged_attention` of rows that hold query, key and value side by side, ``(ΣN, 3, heads, d)``."""
     query, key, value = packed.unbind(1)
-    return ragged_attention(query, key, value, spans)
+    if spans.uniform or not _takes_triton(packed):
+        return Heads(query, key, value, ragged_attention(query, key, value, spans))
+    longest = round_up(spans.longest, STEP)  # so that compiled code sees few different values
+    return Heads(query, key, value, attend(packed, spans.offsets, longest)[0])
 
 
 def ragged_attention(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
