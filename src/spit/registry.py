@@ -233,5 +233,6 @@ def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
     except ValueError as error:
         raise ValueError(f"no folder {source}, and {error}") from None
     if folder is None:
-        raise WeightsError(f"no trained weights of {source} come with spit; give {SOURCES}")
+        raise WeightsError(f"no trained weights of {source} come with spit; give {SOURCES}; or one of "
+                           f"{', '.join(list_models(pretrained=True)) or 'none, since this install has no weights'}")
     return weights.read(folder)

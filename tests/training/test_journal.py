@@ -70,3 +70,18 @@ def test_a_report(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert (tmp_path / "curves.png").stat().st_size > 1000
     assert "curves.png" in text
+
+
+@pytest.mark.parametrize(("policies", "cutmix", "whole", "said"), [
+    (("none",), 0.0, True, "policies ('none',), cutmix 0.0"),
+    (("rand",), 1.0, False, "scale (0.1, 1.0), policies ('rand',), layers 2, cutmix 1.0, cutmix_share 0.5"),
+    (("three",), 0.0, True, "policies ('three',), jitter 0.3, cutmix 0.0"),
+])
+def test_a_report_leaves_out_what_does_nothing(policies: tuple[str, ...], cutmix: float, whole: bool, said: str,
+                                               tmp_path: Path) -> None:
+    augment = {"scale": (0.1, 1.0), "policies": policies, "layers": 2, "jitter": 0.3, "cutmix": cutmix,
+               "cutmix_share": 0.5}
+    write_report(tmp_path, "model", {"data": {"size": 32, "whole": whole}, "run": {"seed": 4}, "augment": augment,
+                                     "optimization": {"epochs": 1, "batch": 8, "precision": "fp32"}},
+                 {"steps": 1, "photos": 8})
+    assert f"- **augment**: {said}\n" in (tmp_path / "report.md").read_text()

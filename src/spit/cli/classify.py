@@ -22,9 +22,9 @@ def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming:
              running: Running) -> int:
     """Name the likeliest classes of images.
 
-    The short side is resized, bicubic, and the central square classified, as ViTs are evaluated. Classes have the
-    model's own names; 1,000 classes without names are ImageNet's. An image that cannot be read is reported, the others
-    go on, and the exit code is 2.
+    The short side is resized, bicubic, and the central square classified, as ViTs are evaluated; a model that was
+    fine-tuned on whole images sees the whole image as a square. Classes have the model's own names; 1,000 classes
+    without names are ImageNet's. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images)
     predictor = models.load_one(running.device, tokenizer)

@@ -1,7 +1,7 @@
 """The metrics of a run: ``metrics.jsonl``, TensorBoard if it is installed, a listener, and the report at the end."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -112,19 +112,35 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
         skipped = sum(line.get("skipped", 0) for line in train)
         text += [f"Training loss {_losses(train)}; "
                  f"{speeds[len(speeds) // 2]:,.0f} images/s (median); {skipped} steps skipped.", ""]
-    text.append(_table(validation) if validation else "No validation photos were given.\n")
+    text.append("Validation, top1 as a share of the images:\n\n" + _table(validation) if validation else
+                "No validation photos were given.\n")
     try:
         write_whole(folder / CURVES, _curves(train, validation, f"{title}, {result['steps']} steps"))
         text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
     except MissingExtra as error:
         say(f"no curves: {error}")
     text += ["## Recipe", ""]
-    for section, values in recipe.items():  # without run.output, which is this folder, and without what is empty
-        told = {key: value for key, value in values.items() if key != "output" and value not in ("", (), [], {})}
+    unused = {"output", *_unused(recipe)}  # run.output is this folder
+    for section, values in recipe.items():
+        told = {key: value for key, value in values.items() if key not in unused and value not in ("", (), [], {})}
         if section != "elastic" or told.keys() - {"parts", "own"}:
             text.append(f"- **{section}**: " + ", ".join(f"{key} {value}" for key, value in told.items()))
     text += ["", "The model is in `model/`; load it with `spit.load`.", ""]
     write_whole(folder / REPORT, "\n".join(text).encode())
+
+
+def _unused(recipe: Mapping[str, Any]) -> Iterator[str]:
+    """The settings of the augmentation that another one switches off."""
+    augment = recipe.get("augment", {})
+    policies = augment.get("policies", ())
+    if recipe["data"].get("whole"):
+        yield from ("scale", "ratio")
+    if "rand" not in policies:
+        yield from ("layers", "magnitude")
+    if "three" not in policies:
+        yield "jitter"
+    if not augment.get("cutmix"):
+        yield from ("cutmix_share", "cutmix_policies")
 
 
 def _losses(train: Sequence[Mapping[str, Any]]) -> str:
