@@ -70,8 +70,8 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     --whole the whole image, of up to 512 × 512 pixels. Without --method: relevance, prototype (if the model has
     prototypes) and flow. token_rise, token_shapley, token_occlusion and lime ask the model --samples times, which takes
     seconds. Values compare within one map only, not between maps, methods or images; a map's colours end at its
-    5th and 95th percentile. A second run does all images again
-    and replaces their files. An image that cannot be read is reported, the others go on, and the exit code is 2.
+    5th and 95th percentile. A second run does all images again and replaces their files. An image that cannot be read
+    is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
