@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.backbone.linear import Linear, product_dtype
+from spit.backbone.linear import Linear, product_dtype, round_rows
 from spit.tokens import Tokens
 
 
@@ -38,7 +38,8 @@ class Embedder(nn.Module):
 
     def project(self, values: Tensor) -> Tensor:
         """``L z + b`` alone, ``(ΣN, features)`` to ``(ΣN, D)``."""
-        answer: Tensor = self.projection(values.to(product_dtype(self.projection.weight)))
+        rows = round_rows(values.to(product_dtype(self.projection.weight)))
+        answer: Tensor = self.projection(rows)[: len(values)]
         return answer
 
 

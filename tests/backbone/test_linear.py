@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spit.backbone.linear import Linear
+from spit.backbone.linear import ROWS, Linear, round_rows
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -31,3 +31,15 @@ def test_autocast_is_obeyed():
 def test_no_rows():
     with torch.no_grad():
         assert Linear(24, 40)(torch.empty(0, 24), gelu=True).shape == (0, 40)
+
+
+def test_rows_are_rounded_up_in_inference_alone():
+    values = torch.randn(ROWS + 1, 24)
+    assert round_rows(values) is values
+    with torch.no_grad():
+        rounded = round_rows(values)
+        assert rounded.shape == (2 * ROWS, 24)
+        assert torch.equal(rounded[: ROWS + 1], values)
+        assert not rounded[ROWS + 1 :].any()
+        for others in (values[:ROWS], values.double(), values[:0]):  # round, not by oneDNN, none
+            assert round_rows(others) is others

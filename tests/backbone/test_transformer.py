@@ -222,6 +222,27 @@ def test_first_rows_alone_are_those_of_all_rows():
             torch.testing.assert_close(network.run_first(tokens.values, spans), expected)
 
 
+@pytest.mark.parametrize("counts", [(3, 7, 1), (5, 5), (16,), (17,)])
+def test_rows_of_no_image_change_nothing_and_are_not_reported(counts, monkeypatch):
+    torch.manual_seed(0)
+    network = transformer(8, depth=3, heads=2, qkv_bias=True, layer_scale=0.5).eval()
+    tokens, heads = batch(*counts), []
+
+    def run():
+        recorder = Recorder({"features": range(3), "attention": (0,)}, observe=lambda *found: heads.append(found[2]))
+        with torch.no_grad():
+            answer = network(tokens, recorder)
+        assert {len(rows.values) for rows in recorder.features.values()} == {sum(counts)}
+        assert [maps.shape[1:] for maps in recorder.attention[0]] == [(count, count) for count in counts]
+        return answer.values, recorder.features[1].values, network.first(tokens)
+
+    rounded = run()
+    assert {len(part) for found in heads for part in found} == {sum(counts)}
+    monkeypatch.setattr("spit.backbone.transformer.round_rows", lambda values: values)
+    for own, expected in zip(rounded, run(), strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_stochastic_depth_of_first_rows():
     torch.manual_seed(0)
     block = transformer(8, depth=2, heads=2, drop_path=0.5, layer_scale=None).blocks[1].train()

@@ -54,6 +54,20 @@ def test_latency_as_a_table(spit: Run, save_tiny: Callable[..., Path]) -> None:
     assert torch.get_num_threads() == threads
 
 
+def test_latency_of_the_runtime(spit: Run) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    command = ("bench", "--latency", "--runtime", "--size", 32, "--batch", 2, "--rounds", 5, "--threads", 1,
+               "--device", "cpu", "--no-peer")
+    result = spit(*command, "--json")
+    assert result.code == 0
+    assert result.json["setup"]["runtime"] is True
+    [row] = result.json["rows"]
+    assert (row["model"], row["batch"], row["calls"]) == ("spit_tiny_16", 2, 5)
+    assert all(row[stage] > 0 for stage in ("tokenizer_ms", "network_ms", "tokens"))
+    assert "spit_tiny_16 on spit.runtime, 32², fp32" in spit(*command).out
+
+
 def test_latency_beside_timm(spit: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [Latency("spit_tiny_16", 1, 9, 12.0, 2.0, 3.0, 500.0, 0.5, 0.25, 1.0),
             Latency("timm 1.0 vit", 1, 9, 196.0, 1.0, 4.0, 1000.0)]
@@ -90,4 +104,7 @@ def test_bad_input_is_one_line(spit: Run, tmp_path: Path) -> None:
     assert "unknown model" in spit("bench", "--model", "spit_huge", "--device", "cpu").error
     assert "none" in spit("bench", "--data", tmp_path / "none", "--device", "cpu").error
     assert "--check or --latency, got both" in spit("bench", "--check", "--latency", "--device", "cpu").error
+    assert "add --latency" in spit("bench", "--runtime", "--device", "cpu").error
+    compiled = spit("bench", "--latency", "--runtime", "--compile", "--device", "cpu")
+    assert "no --compile with --runtime" in compiled.error
     assert "seconds above 0" in spit("bench", "--latency", "--seconds", 0, "--device", "cpu").error

@@ -78,6 +78,20 @@ def test_onnx_from_token_features(precision: str, tmp_path: Path) -> None:
     assert str(Path(spit.__file__).parent).encode() not in written.path.read_bytes()
 
 
+@pytest.mark.parametrize("name", ["spit_tiny_16", "vit_tiny_16"])
+def test_a_file_for_classes_alone(name: str, tmp_path: Path) -> None:
+    for package in ONNX:
+        pytest.importorskip(package)
+    pixels = torch.randint(256, (64, 64, 3), generator=torch.Generator().manual_seed(4), dtype=torch.uint8).numpy()
+    whole, classes = (spit.runtime.load(export(small(name), tmp_path / f"{outputs}.onnx",
+                                               Exporting(outputs=outputs)).path, threads=1)(pixels)
+                      for outputs in ("all", "classes"))
+    assert classes.tokens is None
+    for got, expected in ((classes.logits, whole.logits), (classes.class_token, whole.class_token)):
+        torch.testing.assert_close(torch.from_numpy(got), torch.from_numpy(expected), atol=1e-5, rtol=1e-5)
+    assert repr(classes) == repr(whole)
+
+
 def test_onnx_of_a_vit_from_pixels(tmp_path: Path) -> None:
     for package in ONNX:
         pytest.importorskip(package)

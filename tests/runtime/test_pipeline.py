@@ -47,7 +47,8 @@ def test_it_never_imports_torch() -> None:
 
 def test_an_answer_is_shown_in_a_line() -> None:
     zeros = np.zeros((2, 4), np.float32)
-    answer = Answer(np.zeros((8, 6), np.int32), np.log(np.float32([1, 3])), zeros[0], zeros, ("cat", "dog"))
+    labels = np.arange(48, dtype=np.int32).reshape(8, 6) // 24
+    answer = Answer(labels, np.log(np.float32([1, 3])), zeros[0], zeros, ("cat", "dog"))
     assert repr(answer) == "Answer(dog, 75.0%; 2 tokens of 8 × 6 pixels)"
 
 

@@ -47,7 +47,7 @@ class Attention(nn.Module):
         heads: attention heads; each has ``d = D / heads`` columns.
 
     Shape:
-        values ``(ΣN, D)`` to ``(ΣN, D)``.
+        values ``(ΣN, D)`` to ``(ΣN, D)``; rows beyond those of the spans belong to no image, and mean nothing.
     """
 
     def __init__(self, width: int, heads: int, qkv_bias: bool) -> None:
@@ -57,10 +57,12 @@ class Attention(nn.Module):
         self.projection = Linear(width, width)
 
     def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
-        heads = packed_attention(self._project(values), spans)
+        rows = len(spans.image_of)
+        heads = packed_attention(self._project(values)[:rows], spans)
         if observe is not None:
             observe(heads)
-        answer: Tensor = self.projection(heads.answer.flatten(1))
+        mixed = heads.answer.flatten(1)
+        answer: Tensor = self.projection(mixed if rows == len(values) else F.pad(mixed, (0, 0, 0, len(values) - rows)))
         return answer
 
     def first(self, values: Tensor, spans: Spans) -> Tensor:
@@ -70,7 +72,8 @@ class Attention(nn.Module):
         if self.qkv.bias is not None:
             bias = self.qkv.bias.split([width, 2 * width])
         query = product(values[spans.offsets[:-1]], weight[0], bias[0]).unflatten(-1, (self.heads, -1))
-        key, value = product(values, weight[1], bias[1]).unflatten(-1, (2, self.heads, -1)).unbind(1)
+        both = product(values, weight[1], bias[1])[: len(spans.image_of)]
+        key, value = both.unflatten(-1, (2, self.heads, -1)).unbind(1)
         mixed: Tensor = self.projection(first_attention(query, key, value, spans).flatten(1))
         return mixed
 
@@ -80,7 +83,7 @@ class Attention(nn.Module):
         They have their own projection, so that recording them does not change :meth:`forward` by a single bit,
         compiled or not.
         """
-        query, key, _ = self._project(values).unbind(1)
+        query, key, _ = self._project(values)[: len(spans.image_of)].unbind(1)
         return attention_maps(query, key, spans)
 
     def _project(self, values: Tensor) -> Tensor:

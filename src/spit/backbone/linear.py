@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+ROWS = 16  # numbers of rows are rounded up to multiples of this: oneDNN compiles a product for each new one
+
 
 class Linear(nn.Linear):
     """:func:`product` with weights of its own.
@@ -34,6 +36,14 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = Fa
             return cast(Tensor, torch.ops.mkldnn._linear_pointwise(values, weight, bias, *activation))
     answer = F.linear(values, weight, bias)
     return F.gelu(answer) if gelu else answer
+
+
+def round_rows(values: Tensor) -> Tensor:
+    """Rows of zeros behind ``(ΣN, D)`` values, so that oneDNN's products serve many token counts; elsewhere none."""
+    excess = -len(values) % ROWS
+    if not excess or torch.is_grad_enabled() or not _takes_onednn(values, product_dtype(values)):
+        return values
+    return F.pad(values, (0, 0, 0, excess))
 
 
 def product_dtype(values: Tensor) -> torch.dtype:

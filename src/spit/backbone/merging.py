@@ -10,12 +10,11 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from spit.backbone.block import Block
+from spit.backbone.linear import ROWS
 from spit.backbone.recorder import Recorder
 from spit.backbone.transformer import Transformer, TransformerOptions
 from spit.replay import round_up
 from spit.tokens import Tokens
-
-STEP = 16  # row counts are rounded up to multiples: for each new one, oneDNN compiles its products
 
 
 class MergingTransformer(nn.Module):
@@ -74,7 +73,7 @@ class MergingTransformer(nn.Module):
     def _run(self, images: Sequence[Tensor], layers: Sequence[int]) -> list[Tensor]:
         """The rows of some images, packed, after the last block and after each of some layers."""
         values = pad_sequence(list(images), batch_first=True)  # (B, N, D)
-        values = F.pad(values, (0, 0, 0, -values.shape[1] % STEP))
+        values = F.pad(values, (0, 0, 0, -values.shape[1] % ROWS))
         counts = torch.tensor([[len(image), *(left + 1 for left in self.counts(len(image) - 1))] for image in images])
         rows = torch.arange(values.shape[1], device=values.device)
         present = rows < counts[:, :1].to(values.device)
@@ -84,7 +83,7 @@ class MergingTransformer(nn.Module):
         for layer, block in enumerate(cast(Iterable[Block], self.blocks)):
             mixed, keys = _attend(block, values, sizes)
             values = values + block.scale1(mixed)
-            values, sizes, moved = merge(values, sizes, keys, leaving[layer], round_up(most[layer], STEP))
+            values, sizes, moved = merge(values, sizes, keys, leaving[layer], round_up(most[layer], ROWS))
             part_of = moved.gather(1, part_of)
             values = values + block.scale2(block.mlp(block.norm2(values).flatten(0, 1))).view_as(values)
             if layer in layers or layer == len(self.blocks) - 1:

@@ -15,6 +15,7 @@ from spit.bench.stages import Answer, Cast, Say, Timing, peer_of, timed
 from spit.images import ImageBlocks
 from spit.model import SpitModel
 from spit.predictor import Predictor
+from spit.runtime import Runtime
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CALLS = {"cpu": 50, "cuda": 200}
@@ -80,7 +81,8 @@ class Latency:
 
 
 def measure_latency(name: str, model: SpitModel, photos: Tensor, device: torch.device, plan: Plan,
-                    timing: Timing = Timing(), say: Say = lambda _: None) -> Iterator[Latency]:  # noqa: B008
+                    timing: Timing = Timing(), say: Say = lambda _: None,  # noqa: B008
+                    runtime: Runtime | None = None) -> Iterator[Latency]:
     """Latency of a model for each batch size, each followed by that of timm's ViT of the same width, if there is one.
 
     The model runs in evaluation mode, compiled and in the precision that ``timing`` says. Each call gets other photos,
@@ -92,6 +94,7 @@ def measure_latency(name: str, model: SpitModel, photos: Tensor, device: torch.d
         photos: what calls draw from.
         device: where the models run; ours is moved there.
         say: called with what is about to be timed.
+        runtime: the exported model, on a CPU, to be timed in its place.
 
     Shape:
         photos ``(P, 3, H, W)`` uint8 in host memory.
@@ -103,7 +106,9 @@ def measure_latency(name: str, model: SpitModel, photos: Tensor, device: torch.d
     cast = timing.cast(device)
     model = model.to(device).eval()
     Predictor(model, name).expect_classes()
-    networks: list[tuple[str, nn.Module, Network]] = [(name, model, model)]
+    ours = model if runtime is None else partial(_on_runtime, runtime)
+    stages = partial(_stages, model, device, cast) if runtime is None else partial(_runtime_stages, runtime)
+    networks: list[tuple[str, nn.Module, Network]] = [(name, model, ours)]
     peer = peer_of(model, photos.shape[-1], device) if timing.peer else None
     if peer is not None:
         networks.append((*peer, partial(_normalised, peer[1].eval(), timing.dtype)))
@@ -114,14 +119,14 @@ def measure_latency(name: str, model: SpitModel, photos: Tensor, device: torch.d
         say(f"Timing batches of {batch}")
         draws = draw(photos, batch)
         spent = _repeat(partial(_clocked, calls), draws, plan.warm_up, plan.calls, plan.seconds)
-        split = _repeat(partial(_stages, model, device, cast), draws, 1, max(LEAST, len(spent) // 10))
+        split = _repeat(stages, draws, 1, max(LEAST, len(spent) // 10))
         for (title, network, _), own in zip(networks, zip(*spent, strict=True), strict=True):
             p50 = median(own)
             row = Latency(title, batch, len(own), (photos.shape[-1] // 16) ** 2, p50,
                           float(np.percentile(own, 99, method="inverted_cdf")), 1000 * batch / p50)
             if network is model:
-                tokens, *stages = zip(*split, strict=True)
-                row = replace(row, tokens=fmean(tokens), **dict(zip(STAGES, map(median, stages), strict=True)))
+                tokens, *parts = zip(*split, strict=True)
+                row = replace(row, tokens=fmean(tokens), **dict(zip(STAGES, map(median, parts), strict=True)))
             yield row
 
 
@@ -160,6 +165,12 @@ def _normalised(network: nn.Module, dtype: torch.dtype, images: Tensor) -> Tenso
     return logits
 
 
+def _on_runtime(runtime: Runtime, images: Tensor) -> Tensor:
+    """Logits of uint8 images from :mod:`spit.runtime`, one image after another."""
+    return torch.from_numpy(np.stack([
+        runtime.classify(*runtime.tokenize(image)).logits for image in images.numpy()]))
+
+
 def _clocked(calls: Sequence[Network], images: Tensor) -> list[float]:
     """Milliseconds of each call by the clock, on every device."""
     spent = []
@@ -184,3 +195,15 @@ def _stages(model: SpitModel, device: torch.device, cast: Cast, images: Tensor) 
         else:
             _, network = timed(partial(model.run, tokens), device)
     return len(tokens.values) / len(images), tokenizer, features, network
+
+
+def _runtime_stages(runtime: Runtime, images: Tensor) -> tuple[float, float, float, float]:
+    """:func:`_stages` of :mod:`spit.runtime`, all images together."""
+    cpu, spent = torch.device("cpu"), []
+    for image in images.numpy():
+        _, tokenizer = timed(partial(runtime.tokenizer, image), cpu)
+        (found, given), both = timed(partial(runtime.tokenize, image), cpu)
+        _, network = timed(partial(runtime.classify, found, given), cpu)
+        spent.append((found.count, tokenizer, both - tokenizer, network))
+    count, tokenizer, features, network = (sum(own) for own in zip(*spent, strict=True))
+    return count / len(images), tokenizer, features, network

@@ -118,8 +118,8 @@ def peer_of(model: SpitModel, side: int, device: torch.device) -> tuple[str, nn.
     if size is None:
         return None
     name = f"vit_{size}_patch16_224"
-    peer = timm.create_model(name, img_size=side, init_values=1e-5, drop_path_rate=DROP_PATH).to(device)
-    return f"timm {timm.__version__} {name}", peer
+    peer = timm.create_model(name, img_size=side, init_values=model.config.layer_scale, drop_path_rate=DROP_PATH)
+    return f"timm {timm.__version__} {name}", peer.to(device)
 
 
 def _inference(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], None]:

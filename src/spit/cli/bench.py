@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -20,9 +21,11 @@ from spit.cli.measuring import DATA
 from spit.cli.options import Models, Running
 from spit.data.folders import image_paths
 from spit.evaluation.report import machine
+from spit.export import Exporting, export
 from spit.model import SpitModel
 from spit.options import Options, option
 from spit.predictor import DEFAULT_SIZE
+from spit.runtime import Runtime, load
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Measuring(Options):
     data: Path | None = option(None, DATA, metavar="FOLDER")
     latency: bool = option(False, "Time whole calls instead, as a server sees them, from uint8 images in host memory "
                                   "to class scores there, in batches of 1, 2, 4 … 64 or of --batch")
+    runtime: bool = option(False, "With --latency on a CPU: time spit.runtime in torch's place, the model exported for "
+                                  "its classes alone, on onnxruntime")
     seconds: float = option(SECONDS, f"With --latency: time limit for each batch size; at least {LEAST} calls are made",
                             above=0)
     check: bool = option(False, "Compare labels instead, image by image, for every option of the tokenizers: the "
@@ -43,6 +48,8 @@ class Measuring(Options):
         super().__post_init__()
         if self.check and self.latency:
             raise ValueError("expected --check or --latency, got both; run one after the other")
+        if self.runtime and not self.latency:
+            raise ValueError("expected --latency with --runtime, which times whole calls; add --latency")
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
         model = model_to_time(source)
         subject = Subject(source, model, models.size or model.config.eval_size or DEFAULT_SIZE, paths, device)
         if measuring.latency:
-            return _latency(subject, timing, measuring.seconds, running.as_json)
+            return _latency(subject, timing, measuring, running.as_json)
         return _stages(subject, timing.on(device), running.as_json)
 
 
@@ -105,13 +112,15 @@ def _stages(subject: Subject, timing: Timing, as_json: bool) -> int:
     return 0
 
 
-def _latency(subject: Subject, timing: Timing, seconds: float, as_json: bool) -> int:
-    plan, timing = Plan.of(timing, subject.device, seconds), timing.on(subject.device)
+def _latency(subject: Subject, timing: Timing, measuring: Measuring, as_json: bool) -> int:
+    plan, timing = Plan.of(timing, subject.device, measuring.seconds), timing.on(subject.device)
     with waiting("Measuring; compiling comes first") as say:
+        runtime = _exported(subject, timing, measuring.threads) if measuring.runtime else None
         rows = list(measure_latency(subject.source, subject.model, subject.photos(plan.photos), subject.device, plan,
-                                    timing, say))
+                                    timing, say, runtime))
     if as_json:
-        options = {"precision": timing.precision, "compiled": timing.compiled, **asdict(plan)}
+        options = {"precision": timing.precision, "compiled": timing.compiled, "runtime": measuring.runtime,
+                   **asdict(plan)}
         print_json(subject.document(options, rows))
         return 0
     peers = {row.batch: row for row in rows if row.model.startswith("timm")}
@@ -125,7 +134,8 @@ def _latency(subject: Subject, timing: Timing, seconds: float, as_json: bool) ->
         cells.append([str(row.batch), str(row.calls), f"{row.p50_ms:.2f}", f"{row.p99_ms:.2f}",
                       f"{row.images_per_second:.0f}", f"{row.tokens:.0f}", f"{row.tokenizer_ms:.2f}",
                       f"{row.features_ms:.2f}", f"{row.network_ms:.2f}", *beside])
-    show(f"{machine(subject.device)}; {subject.source}, {subject.size}², {_computing(timing)}")
+    show(f"{machine(subject.device)}; {subject.source}{' on spit.runtime' * measuring.runtime}, {subject.size}², "
+         f"{_computing(timing)}")
     for peer in list(peers.values())[:1]:
         show(f"beside {peer.model}")
     show(f"uint8 images in host memory to class scores there; other photos in each call; {plan.warm_up} calls to warm "
@@ -133,6 +143,16 @@ def _latency(subject: Subject, timing: Timing, seconds: float, as_json: bool) ->
     show_table(["batch", "calls", "p50 ms", "p99 ms", "images/s", "tokens", "tokenizer", "features", "network",
                 *(["timm p50", "timm p99", "of timm's"] if peers else [])], cells, words=0)
     return 0
+
+
+def _exported(subject: Subject, timing: Timing, threads: int | None) -> Runtime:
+    """The model on onnxruntime, exported for its classes alone."""
+    if subject.device.type != "cpu" or timing.compiled or timing.precision != "fp32":
+        raise ValueError(f"expected --device cpu, fp32 and no --compile with --runtime, got {subject.device}, "
+                         f"{_computing(timing)}; leave --runtime out to time torch")
+    with TemporaryDirectory() as folder:
+        file = export(subject.model.cpu().eval(), Path(folder) / "model.onnx", Exporting(outputs="classes")).path
+        return load(file, threads)
 
 
 def _check(paths: list[Path], device: torch.device, as_json: bool) -> int:

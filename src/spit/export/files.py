@@ -22,7 +22,7 @@ from spit import __version__
 from spit.conventions import SIZE
 from spit.errors import MissingExtra, SpitError
 from spit.export.check import differences
-from spit.export.graphs import OUTPUTS, PixelGraph, TokenGraph, takes_pixels
+from spit.export.graphs import PixelGraph, TokenGraph, takes_pixels
 from spit.features import FeatureExtractor
 from spit.model import SpitModel
 from spit.options import Options, option
@@ -52,6 +52,9 @@ class Exporting(Options):
     input: Literal["auto", "tokens", "pixels"] = option(
         "auto", "What the graph takes: tokens (features of one image's tokens), pixels (images, for square patches "
                 "alone), or auto (pixels if it can)")
+    outputs: Literal["all", "classes"] = option(
+        "all", "What the graph returns: all (logits, class_token and tokens), or classes (logits and class_token: the "
+               "last block computes nothing else, which is faster)")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,14 +90,15 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
 
     The graph is γ, f and h of one image from token features ``(N, F)``, N from 1 to 4,096; or, for square patches, the
     whole model from ``(B, 3, H, W)`` images in [0, 1], whose sides are 2 to 256 patches. Its outputs are ``logits``,
-    ``class_token`` and ``tokens``. What :mod:`spit.runtime` needs beside it is in the file's metadata.
+    ``class_token`` and ``tokens``, the last one not with ``outputs="classes"``. What :mod:`spit.runtime` needs beside
+    it is in the file's metadata.
 
     The logits of ten token counts are compared with torch's before anything is written.
 
     Args:
         model: in evaluation mode, on the CPU; it is not modified.
         path: of the file. An old one is replaced when the new one is whole.
-        exporting: format, precision and input.
+        exporting: format, precision, input and outputs.
 
     Raises:
         SpitError: the logits are further from torch's than 1e-4 (float32) or 0.05 (float16), relative to the largest
@@ -114,7 +118,7 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
         for package in PACKAGES:
             if find_spec(package) is None:
                 raise MissingExtra(package, "onnx", "exporting to ONNX")
-    graph = _graph(model, exporting.input)
+    graph = _graph(model, exporting)
     about = describe(model, graph, exporting)
     description = json.dumps(about)
     written = copy.deepcopy(graph).half() if exporting.precision == "float16" else graph
@@ -161,10 +165,11 @@ def _warning(path: Path, about: Mapping[str, Any]) -> str:
     return ""
 
 
-def _graph(model: SpitModel, given: str) -> TokenGraph:
+def _graph(model: SpitModel, exporting: Exporting) -> TokenGraph:
+    given = exporting.input
     if given == "auto":
         given = "pixels" if takes_pixels(model) else "tokens"
-    return (PixelGraph if given == "pixels" else TokenGraph)(model).eval()
+    return (PixelGraph if given == "pixels" else TokenGraph)(model, exporting.outputs).eval()
 
 
 def _trace(graph: TokenGraph) -> ExportedProgram:
@@ -194,7 +199,7 @@ def _onnx_file(program: ExportedProgram, graph: TokenGraph, description: str, pr
     import onnxruntime
 
     with _quiet():
-        made = torch.onnx.export(program, (), input_names=[graph.name], output_names=list(OUTPUTS),
+        made = torch.onnx.export(program, (), input_names=[graph.name], output_names=list(graph.outputs),
                                  opset_version=OPSET, dynamo=True)
     if made is None:
         raise RuntimeError("torch.onnx.export returned no program")

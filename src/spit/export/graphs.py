@@ -14,8 +14,8 @@ from spit.features.color import NORMALIZATIONS
 from spit.model import SpitModel
 from spit.tokenizers import PatchTokenizer
 
-Outputs = tuple[Tensor, Tensor, Tensor]
-OUTPUTS = ("logits", "class_token", "tokens")
+Outputs = tuple[Tensor, ...]
+OUTPUTS = {"all": ("logits", "class_token", "tokens"), "classes": ("logits", "class_token")}
 
 
 class TokenGraph(nn.Module):
@@ -23,6 +23,7 @@ class TokenGraph(nn.Module):
 
     Args:
         model: with a :class:`~spit.backbone.Transformer`.
+        outputs: a key of OUTPUTS. Without the other tokens, the last block computes the class token alone.
 
     Shape:
         features ``(N, F)`` float32 to logits ``(1, num_classes)``, class token ``(1, D)`` and the other tokens
@@ -32,27 +33,29 @@ class TokenGraph(nn.Module):
     kind = "tokens"  # what it takes, and its name in the file
     name = "features"
 
-    def __init__(self, model: SpitModel) -> None:
+    def __init__(self, model: SpitModel, outputs: str = "all") -> None:
         super().__init__()
         if not isinstance(model.backbone, Transformer):
             raise TypeError(f"expected a model with backbone 'transformer' to export, got {model.config.backbone!r}")
         self.embedder, self.backbone, self.head = model.embedder, model.backbone, model.head
+        self.outputs = OUTPUTS[outputs]
 
     def forward(self, features: Tensor) -> Outputs:
-        logits, class_token, tokens = self.run(features[None])
-        return logits, class_token, tokens[0]
+        logits, class_token, *tokens = self.run(features[None])
+        return logits, class_token, *(own[0] for own in tokens)
 
     def run(self, features: Tensor) -> Outputs:
         """γ, f and h of images with equally many tokens, ``(B, N, F)``."""
         first = self.embedder.class_token
         embedded = self.embedder.projection(features.to(first.dtype))
         values = torch.cat([first.expand(features.shape[0], 1, -1), embedded], 1)
-        for block in cast(Iterable[Block], self.backbone.blocks):
-            values = values + block.scale1(_attend(block, block.norm1(values)))
-            values = values + block.scale2(block.mlp(block.norm2(values)))
-        values = self.backbone.norm(values)
+        *blocks, last = cast(Iterable[Block], self.backbone.blocks)
+        for block in blocks:
+            values = _run(block, values)
+        values = self.backbone.norm(_run(last, values, None if "tokens" in self.outputs else 1))
         class_token = values[:, 0]
-        return self.head(class_token).float(), class_token.float(), values[:, 1:].float()
+        answer = self.head(class_token).float(), class_token.float()
+        return (*answer, values[:, 1:].float()) if "tokens" in self.outputs else answer
 
 
 class PixelGraph(TokenGraph):
@@ -69,8 +72,8 @@ class PixelGraph(TokenGraph):
     kind = "pixels"
     name = "images"
 
-    def __init__(self, model: SpitModel) -> None:
-        super().__init__(model)
+    def __init__(self, model: SpitModel, outputs: str = "all") -> None:
+        super().__init__(model, outputs)
         if not takes_pixels(model):
             raise ValueError(f"expected a model on square patches, as large as its colour patches, to export from "
                              f"pixels, got {model.tokenizer} and {model.extractor}; export token features, --input "
@@ -111,11 +114,23 @@ def takes_pixels(model: SpitModel) -> bool:
             and extractor.preset == "spit" and extractor.resolution == tokenizer.size)
 
 
-def _attend(block: Block, values: Tensor) -> Tensor:
-    """Self-attention of images with equally many tokens, ``(B, M, D)``."""
+def _run(block: Block, values: Tensor, rows: int | None = None) -> Tensor:
+    """One block on images with equally many tokens, ``(B, M, D)``, for their first ``rows`` rows (default: all)."""
+    mixed = _attend(block, block.norm1(values), rows)
+    values = values[:, :rows] + block.scale1(mixed)
+    answer: Tensor = values + block.scale2(block.mlp(block.norm2(values)))
+    return answer
+
+
+def _attend(block: Block, values: Tensor, rows: int | None) -> Tensor:
+    """Self-attention of images with equally many tokens, ``(B, M, D)``, for queries of the first ``rows`` rows."""
     attention = block.attention
-    query, key, value = attention.qkv(values).unflatten(-1, (3, attention.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
-    mixed = F.scaled_dot_product_attention(query, key, value)  # (B, heads, M, d)
+    width = values.shape[-1]
+    weight, bias = attention.qkv.weight, attention.qkv.bias
+    query = F.linear(values[:, :rows], weight[:width], None if bias is None else bias[:width])
+    both = F.linear(values, weight[width:], None if bias is None else bias[width:])
+    heads = (part.unflatten(-1, (attention.heads, -1)).transpose(1, 2) for part in (query, *both.chunk(2, -1)))
+    mixed = F.scaled_dot_product_attention(*heads)  # (B, heads, rows, d)
     answer: Tensor = attention.projection(mixed.transpose(1, 2).flatten(2))
     return answer
 

@@ -40,7 +40,8 @@ class Answer:
         labels: the region of each pixel as the model saw the image.
         logits: of the classes; the class token if the model has no head.
         class_token: after the final norm.
-        tokens: the others after the final norm, row v of region v: ``tokens[labels]`` is a dense feature map.
+        tokens: the others after the final norm, row v of region v: ``tokens[labels]`` is a dense feature map. None if
+            the file was exported with ``--outputs classes``.
         names: of the classes.
 
     Shape:
@@ -50,13 +51,13 @@ class Answer:
     labels: Array
     logits: Array
     class_token: Array
-    tokens: Array
+    tokens: Array | None
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
         height, width = self.labels.shape
         best = f"{self.top(1)[0].name}, {self.top(1)[0].probability:.1%}" if self.names else "no classes"
-        return f"Answer({best}; {len(self.tokens)} tokens of {height} × {width} pixels)"
+        return f"Answer({best}; {int(self.labels.max()) + 1} tokens of {height} × {width} pixels)"
 
     @property
     def probabilities(self) -> Array:
@@ -186,8 +187,9 @@ class Runtime:
     def classify(self, found: Regions, given: Array) -> Answer:
         """γ, f and h of what :meth:`tokenize` returned."""
         name = "images" if self.extractor is None else "features"
-        logits, class_token, tokens = self.session.run(["logits", "class_token", "tokens"], {name: given})
-        return Answer(found.labels, logits[0], class_token[0], tokens.reshape(found.count, -1), self.class_names)
+        logits, class_token, *tokens = self.session.run(None, {name: given})
+        own = tokens[0].reshape(found.count, -1) if tokens else None
+        return Answer(found.labels, logits[0], class_token[0], own, self.class_names)
 
     def __repr__(self) -> str:
         return (f"Runtime({self.description['tokenizer']} tokens, {self.size} px, "
