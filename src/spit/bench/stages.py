@@ -20,7 +20,8 @@ Answer = TypeVar("Answer")
 Say = Callable[[str], None]
 Cast = Callable[[], torch.autocast]
 MODE = "reduce-overhead"  # CUDA graphs, as spit train uses them
-DROP_PATH = 0.2  # as the paper trains; LayerScale is in the models already
+DROP_PATH = 0.2
+AS_PAPER = {"drop_path": DROP_PATH, "layer_scale": 1e-5, "token_budget": 256}  # how the paper trains
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,14 @@ class Row:
     tokens: float
 
 
-def model_to_time(source: str) -> SpitModel:
-    """A model by name, untrained, which takes as long as a trained one; or loaded, as :func:`spit.load_model` does."""
+def model_to_time(source: str, training: bool = True) -> SpitModel:
+    """A model by name, untrained, which takes as long as a trained one; or loaded, as :func:`spit.load_model` does.
+
+    Args:
+        training: give a model by name the options with which the paper trains.
+    """
     if source.partition(".")[0] in ARCHITECTURES:
-        return create_model(source, drop_path=DROP_PATH)
+        return create_model(source, **AS_PAPER if training else {})
     return load_model(source)
 
 

@@ -86,7 +86,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
         if measuring.check:
             return _check(paths, device, running.as_json)
         source = models.expect_one()
-        model = model_to_time(source)
+        model = model_to_time(source, training=not measuring.latency)
         subject = Subject(source, model, models.size or model.config.eval_size or DEFAULT_SIZE, paths, device)
         if measuring.latency:
             return _latency(subject, timing, measuring, running.as_json)

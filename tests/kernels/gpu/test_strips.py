@@ -1,7 +1,5 @@
 """Strips: every pixel of a row is answered for once, and its neighbours come from the row itself."""
 
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import given
@@ -44,7 +42,7 @@ def test_small_batches_get_narrow_and_short_strips() -> None:
 
 
 @triton.jit
-def neighbors(source: Any, to_east: Any, to_west: Any, LANES: tl.constexpr, COLUMNS: tl.constexpr) -> None:
+def neighbors(source, to_east, to_west, LANES: tl.constexpr, COLUMNS: tl.constexpr):
     x = COLUMNS * tl.arange(0, LANES)[:, None] + tl.arange(0, COLUMNS)[None, :]
     row = tl.load(source + x)
     tl.store(to_east + x, east(row, LANES, COLUMNS))
