@@ -90,6 +90,7 @@ def test_parameter_count_is_that_of_vit_tiny():
 
 
 @pytest.mark.parametrize(("name", "message"), [
+    ("vit_tiny_patch16_224", "timm's weights are not downloaded: give a file with its state dict"),
     ("spit_tny_16", "^unknown model 'spit_tny_16'; did you mean spit_tiny_16"),
     ("resnet", "list_models"),
     ("spit_tiny_16.deit", "unknown tag 'deit' of spit_tiny_16; it has deit_retrofit, "

@@ -76,8 +76,7 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
         raise TypeError(f"expected a name, a path or a hub id, got {type(source).__name__}; a model goes to "
                         "spit.Predictor(model)")
     place = choose_device(device)
-    model, path = load_model(source).to(place), Path(source)
-    return Predictor(model, path.stem if path.is_file() else path.name, size)
+    return Predictor(load_model(source).to(place), _name_of(Path(source)), size)
 
 
 def choose_device(name: str) -> str:
@@ -357,6 +356,13 @@ def at_size(found: Tensor, size: tuple[int, ...]) -> Tensor:
             places = (2 * torch.arange(wanted, device=found.device) + 1) * present // (2 * wanted)
             found = found.index_select(axis, places)
     return found
+
+
+def _name_of(path: Path) -> str:
+    """A file without its suffix, a folder's own name, and for ``runs/mine/model``, which spit train writes, mine."""
+    if path.is_file():
+        return path.stem
+    return path.resolve().parent.name if path.is_dir() and path.name == "model" else path.name
 
 
 def stack(maps: Sequence[Tensor]) -> Maps:

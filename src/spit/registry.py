@@ -96,7 +96,8 @@ def checkpoint_folder(name: str, trained: bool = False) -> Path | None:
     if architecture not in ARCHITECTURES:
         names = [one for one in ARCHITECTURES if not trained or tags(one) != [PAPER]]
         near = difflib.get_close_matches(architecture, names, n=3, cutoff=0.4)
-        hint = (f"did you mean {' or '.join(near)}?" if near else
+        hint = ("timm's weights are not downloaded: give a file with its state dict" if "_patch" in architecture else
+                f"did you mean {' or '.join(near)}?" if near else
                 f"spit.list_models({'pretrained=True' if trained else ''}) returns all names")
         raise ValueError(f"unknown model {name!r}; {hint}")
     known = tags(architecture)

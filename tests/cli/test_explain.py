@@ -112,7 +112,7 @@ def test_targets_models_and_tokenizers(spit: Run, photo: Callable[..., Path], fo
                   "--method", "relevance", "--target", 4, "--size", 32, "-o", out, "--json")
     assert [part["target"]["index"] for part in result.json["images"][0]["models"]] == [4, 4]
     assert [part["tokens"] for part in result.json["images"][0]["models"]] == [16, 16]
-    assert "cat.model.relevance.npy" in names(out)
+    assert f"cat.{folder.parent.name}.relevance.npy" in names(out)
     assert "cat.other.relevance.npy" in names(out)
 
 
@@ -124,6 +124,7 @@ def test_the_models_own_names_and_size(spit: Run, photo: Callable[..., Path], fo
     [document] = spit(*base, "--target", "C", "--json").json["images"]
     assert (document["size"], document["models"][0]["target"]["index"]) == (32, 2)
     assert "from 0 to 6 or its name, got 'class 2'" in spit(*base, "--target", "class 2").error
+    assert "expected --target as a class from 0 to 6" in spit(*base, "--target", 7).error
     model.config = model.config.replace(eval_size=40)
     other = library.save_model(model, tmp_path / "other")
     assert "got own 32, other 40; give --size" in spit(*base, "--model", other).error
@@ -142,6 +143,15 @@ def test_in_words_and_in_folders(spit: Run, photo: Callable[..., Path], folder: 
     assert (tmp_path / "out/below/b.explain.png").is_file()
 
 
+def test_an_unlikely_class_is_said_to_be_so(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("explain", photo(tmp_path / "cat.png"), "--model", folder, "--method", "relevance", "--size", 32, "-o",
+               tmp_path / "out", "--target", 4)
+    assert "unlikely" not in spit(*command).out  # one of seven in an untrained model
+    monkeypatch.setattr("spit.cli.explain.UNLIKELY", 0.9)
+    assert "class 4 is unlikely: the map compares pixels" in spit(*command).out.replace("\n", " ")
+
+
 def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[..., Path], folder: Path,
                                                  tmp_path: Path) -> None:
     base = ("explain", photo(tmp_path / "cat.png"), "--model", folder, "--size", 32, "--samples", 8, "-o",
@@ -150,7 +160,7 @@ def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[...,
     assert (result.code, result.err) == (0, "")
     assert "explains class " in result.out
     [line] = [line for line in result.out.splitlines() if "left out" in line]
-    assert line.startswith("model: prototype is left out; no prototypes")
+    assert line.startswith(f"{folder.parent.name}: prototype is left out; no prototypes")
     assert "spit.attribution.fit_prototypes" in line
     assert "--prototypes FILE" in line
     [about] = spit(*base, "--json").json["images"][0]["models"]

@@ -13,6 +13,18 @@ from spit.drawing import draw_mean_colors, draw_overlay, read_labels
 Run = Callable[..., Any]
 
 
+def test_an_exact_number_of_regions(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "cat.png")
+    result = spit("tokenize", path, "-o", tmp_path / "out", "--regions", 37, "--json")
+    [document] = result.json["images"]
+    assert (document["regions"], document["tokenizer"], document["options"]) == (37, "superpixels", {"n": 37})
+    expected = library.superpixels(library.load_image(path).movedim(0, -1).numpy(), 37, start_label=0)
+    np.testing.assert_array_equal(read_labels(tmp_path / "out/cat.labels.png"), expected)
+    assert "superpixels with n=37" in spit("tokenize", path, "-o", tmp_path / "out", "--regions", 37).out
+    for more in (("--model", "spit_tiny_16"), ("--levels", 3)):
+        assert "leave one out" in spit("tokenize", path, "-o", tmp_path / "out", "--regions", 37, *more).error
+
+
 @pytest.mark.parametrize(("options", "tokenizer"), [
     ([], library.SuperpixelTokenizer()),
     (["--levels", 3, "--max-tokens", 20, "--features", "published"],
@@ -91,7 +103,8 @@ def test_the_strip_of_levels(spit: Run, photo: Callable[..., Path], tmp_path: Pa
     assert spit("tokenize", path, "-o", tmp_path / "out", "--levels-strip").code == 0
     with Image.open(tmp_path / "out/a.levels.png") as strip:
         assert strip.width > 4 * 300
-    assert "leave --tokenizer out" in spit("tokenize", path, "--tokenizer", "patch", "--levels-strip").error
+    refused = spit("tokenize", path, "--tokenizer", "patch", "--levels-strip")
+    assert "leave --tokenizer and --regions out" in refused.error
 
 
 def test_a_folder_with_a_damaged_file(spit: Run, photo: Callable[..., Path], tmp_path: Path,

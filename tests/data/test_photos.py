@@ -1,5 +1,6 @@
 import io
 import logging
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,15 @@ class TestFolders:
     def test_without_labels(self, folder: Path) -> None:
         photos = Photos([folder], 8)
         assert (photos.classes, photos[0][2]) == ([], -1)
+
+    def test_parts_of_a_data_set_are_no_classes(self, folder: Path, tmp_path: Path) -> None:
+        for part in ("train", "test"):
+            shutil.copytree(folder, tmp_path / "set" / part)
+        with pytest.raises(ImageError, match=r"got test and train, which are parts of a data set; .*set/train$"):
+            Photos([tmp_path / "set"], 8, labelled=True)
+        assert len(Photos([tmp_path / "set"], 8)) == 2 * len(Photos([folder], 8))
+        part, whole = (Photos([one], 8, labelled=True) for one in (tmp_path / "set" / "test", folder))
+        assert part.classes == whole.classes
 
     def test_the_classes_of_another(self, folder: Path, tmp_path: Path) -> None:
         (tmp_path / "held/dogs").mkdir(parents=True)

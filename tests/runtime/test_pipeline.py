@@ -91,6 +91,8 @@ def test_arrays_that_are_no_images_are_refused(exported: Path) -> None:
     for given in (np.zeros((8, 8, 3)), np.zeros((8, 8, 4), np.uint8), np.zeros((0, 8, 3), np.uint8)):
         with pytest.raises(ValueError, match="uint8 array, got"):
             runtime(given)
+    with pytest.raises(TypeError, match="expected one image, got a list; call the runtime for each"):
+        runtime(["a.jpg", "b.jpg"])
     with pytest.raises(ValueError, match="resize the image first"):
         runtime(np.zeros((600, 600, 3), np.uint8), crop=False)
 

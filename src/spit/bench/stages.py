@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 Cast = Callable[[], torch.autocast]
 MODE = "reduce-overhead"  # CUDA graphs, as spit train uses them
 DROP_PATH = 0.2
-AS_PAPER = {"drop_path": DROP_PATH, "layer_scale": 1e-5, "token_budget": 256}  # how the paper trains
+AS_PAPER: dict[str, Any] = {"drop_path": DROP_PATH, "layer_scale": 1e-5, "token_budget": 256}  # how the paper trains
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ from spit.options import Options, option
 from spit.predictor import SEEN, Prediction, Predictor, at_size, resize, shorter_side
 from spit.tokens import plural
 
+UNLIKELY = 0.01  # probability below which a line says that a class may not be in the image
+
 
 @dataclass(frozen=True)
 class Asking(Options):
@@ -110,6 +112,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
                 about = f"{shown(document['image'])}, {part['model']} ({seen}, {plural(part['tokens'], 'token')})"
                 show(f"{about}: {_subject(part)}", "bold")
                 show_top(part["top"])
+                if part["of_class"] and part["target"]["probability"] < UNLIKELY:
+                    show(f"{part['target']['name']} is unlikely: the map compares pixels with each other, and does not "
+                         "say that the class is in the image")
             show(f"The panel is {shown(output.output / document['files']['panel'])}", "bold green")
         show(f"{len(documents[0]['files']) + 1} files for each image are in {shown(output.output)}: panel, occlusions, "
              "maps (NPY) and explain.json")
@@ -123,7 +128,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
 
 def _target(names: Sequence[str], given: str) -> int:
     """The index of a class; an unknown name is refused with those like it."""
-    if given.isdecimal() or given.casefold() in map(str.casefold, names):
+    if (given.isdecimal() and int(given) < len(names)) or given.casefold() in map(str.casefold, names):
         return class_index(names, given)
     near = near_names(names, given)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
@@ -146,7 +151,7 @@ def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool
     doing("drawing, with occlusions")
     of_class = [method.name for method in own.methods if method.of_class]
     named = target if of_class else seen
-    also = "" if named == seen else f"; seen as {names[seen]}, {float(chances[seen]):.1%}"
+    also = "" if named == seen else f"; predicted: {names[seen]}, {float(chances[seen]):.1%}"
     before = f"{predictor.name}, {names[target]}" if several else names[target]
     files = {name: f"{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
     captions = captions_of(names[target]) | {method.name: PAPER_PROTOTYPE for method in own.methods

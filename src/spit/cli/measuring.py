@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spit.cli.console import LongBar, answers, print_json, shown
+from spit.cli.console import LongBar, answers, print_json, shown, tell
 from spit.cli.options import Output, Running, check_folder
 from spit.cli.outputs import write_files
-from spit.errors import Stopped
+from spit.errors import MissingExtra, Stopped
 from spit.evaluation.report import Report, Sheet, check_matplotlib
 from spit.evaluation.runner import Batching, Protocol, Runner
 from spit.options import Options, option, same
@@ -46,16 +46,20 @@ def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
             batching: Batching = Batching()) -> int:  # noqa: B008
     """Run a protocol, then write and print its report."""
     output = evaluating.output
+    console, pictures = Console(stderr=True), output is not None
     if output is not None and protocol.plots:
-        check_matplotlib()
-    console = Console(stderr=True)
+        try:
+            check_matplotlib()
+        except MissingExtra as error:
+            pictures = False
+            tell(f"no curves: {error}")
     try:
         with (LongBar(console) as bar, Runner(
                 None if output is None else output / JOURNAL,
                 lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total),
                 batching.batch, getattr(batching, "precision", None) or "fp32") as runner):
             task = bar.add_task("Starting", total=None)
-            report = runner.evaluate(protocol, pictures=output is not None)
+            report = runner.evaluate(protocol, pictures)
     except KeyboardInterrupt:
         raise Stopped("stopped; with --output the same command resumes what was measured") from None
     if runner.resumed:

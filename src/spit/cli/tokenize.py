@@ -3,9 +3,12 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from spit import __version__
+from spit.arrays import superpixels
 from spit.cli.claims import Shared
 from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown
@@ -15,7 +18,7 @@ from spit.config import ModelConfig
 from spit.drawing import Tile, draw_labels, draw_mean_colors, draw_overlay, draw_panel, encode_labels, encode_png
 from spit.drawing.labels import LabelFormat
 from spit.options import Options, option, same
-from spit.partition import Hierarchy
+from spit.partition import Hierarchy, Partition
 from spit.parts import TOKENIZERS
 from spit.tokenizers import SuperpixelTokenizer, Tokenizer
 
@@ -35,10 +38,31 @@ class TokensOf(Options):
     """Whose tokens."""
 
     model: tuple[str, ...] = same(Models, "model", ())
+    regions: int | None = option(None, "Exactly this many superpixels, as spit.superpixels makes them, in place of "
+                                       "--model and --tokenizer", least=1)
 
     def config(self) -> ModelConfig | None:
         """The config of the model that is named, if one is."""
         return Models(self.model).load_one("cpu").model.config if self.model else None
+
+    def tokenizer(self, choice: TokenizerChoice) -> Tokenizer:
+        """The tokenizer that was asked for."""
+        if self.regions is None:
+            return choice.build(self.config())
+        if self.model or choice.given:
+            raise ValueError("expected --regions without --model and options of --tokenizer, got both; leave one out")
+        return ExactSuperpixels(self.regions)
+
+
+@dataclass(frozen=True)
+class ExactSuperpixels(Tokenizer):
+    """:func:`spit.superpixels` of each image."""
+
+    n: int
+
+    def partition(self, block: Tensor) -> Partition:
+        labels = [superpixels(image.movedim(0, -1).numpy(), self.n, start_label=0) for image in block.cpu()]
+        return Partition.from_labels(torch.from_numpy(np.stack(labels)).to(block.device))
 
 
 def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, files: LabelFiles, reading: Reading,
@@ -46,7 +70,8 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
     """Cut images into tokens, and write pictures and label maps.
 
     Without --model these are the paper's superpixels, which are not the tokens of spit_tiny_16; --model spit_tiny_16
-    takes a model's own tokenizer and options. Options of --tokenizer change them. The whole image is cut, at its own
+    takes a model's own tokenizer and options. Options of --tokenizer change them; --max-tokens is an upper bound.
+    --regions 300 makes exactly 300 superpixels. The whole image is cut, at its own
     pixels; classify and explain see its central square at the model's size, and so fewer tokens.
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
@@ -55,12 +80,13 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
     image that cannot be read is reported, the others go on, and the exit code is 2. Several processes may share a
     folder: each image is done once.
     """
-    chosen, place = tokenizer.build(tokens_of.config()), running.place
+    chosen, place = tokens_of.tokenizer(tokenizer), running.place
+    name = TOKENIZERS.name_of(chosen) or "superpixels"
     if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):
-        raise ValueError("--levels-strip shows the levels of superpixels; leave --tokenizer out")
+        raise ValueError("--levels-strip shows the levels of superpixels; leave --tokenizer and --regions out")
 
     inputs = find_inputs(images, output.output)
-    shared = Shared(inputs, "json", {"tokenizer": TOKENIZERS.name_of(chosen), "options": chosen.config(),
+    shared = Shared(inputs, "json", {"tokenizer": name, "options": chosen.config(),
                                      "files": files.to_dict(), "spit": __version__})
 
     def work(item: Input, _: Say) -> dict[str, Any]:
@@ -76,7 +102,7 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
             contents["levels"] = ("levels.png", _draw_levels(image, hierarchy, chosen.config()["levels"]))
         sizes = partition.sizes()
         return item.write("json", {
-            "width": image.shape[2], "height": image.shape[1], "tokenizer": TOKENIZERS.name_of(chosen),
+            "width": image.shape[2], "height": image.shape[1], "tokenizer": name,
             "options": chosen.config(), "regions": int(partition.counts[0]),
             "regions_per_level": None if hierarchy is None else hierarchy.counts[1:, 0].tolist(),
             "region_size": {"min": int(sizes.min()), "mean": float(sizes.double().mean()), "max": int(sizes.max())},
@@ -85,18 +111,18 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
     def show_all(documents: list[dict[str, Any]]) -> None:
         show_files(documents, output.output, ("regions", "mean pixels"), lambda document: (
             f"{document['regions']:,}", f"{document['region_size']['mean']:,.0f}"))
-        show(_told(chosen, *tokens_of.model))
+        show(_told(chosen, name, *tokens_of.model))
 
     return answer_each(inputs, "Tokenizing", work, show_all, running.as_json, shared, sharing.workers,
                        output=str(output.output))
 
 
-def _told(tokenizer: Tokenizer, model: str | None = None) -> str:
+def _told(tokenizer: Tokenizer, name: str, model: str | None = None) -> str:
     """Which tokens these are, with the options that differ from the defaults."""
     values = ((item, getattr(tokenizer, item.name)) for item in fields(tokenizer))
     changed = ", ".join(f"{item.name}={value}" for item, value in values if value != item.default)
     source = f"from {shown(model)}" if model else "without a model; --model NAME takes those of a model"
-    return f"Tokens: {TOKENIZERS.name_of(tokenizer)}{f' with {changed}' if changed else ''}, {source}"
+    return f"Tokens: {name}{f' with {changed}' if changed else ''}, {source}"
 
 
 def _draw_levels(image: Tensor, hierarchy: Hierarchy, levels: int) -> bytes:

@@ -138,8 +138,8 @@ def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequenc
         unknown = [name for name in given if name not in class_names]
         if unknown:
             some = ", ".join(class_names[:3]) + (", …" if num_classes > 3 else "")
-            raise ImageError(f"{folder.root}: expected classes that the model knows ({some}), got {unknown[0]!r}; use "
-                             "--head knn or --head linear to fit a head")
+            raise ImageError(f"{folder.root}: expected classes that the model knows ({some}), got {unknown[0]!r}; give "
+                             "--model one that was trained on these, or fit a head by --head knn or --head linear")
         return [class_names.index(name) for name in given]
     if len(names) == num_classes:
         return list(range(num_classes))
@@ -150,7 +150,7 @@ def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequenc
         return [known[name] for name in names]
     raise ImageError(f"{folder.root}: expected {num_classes} classes in sorted order, or class indices or ImageNet's "
                      f"WordNet ids as names, for a model of {num_classes} classes; got {len(names)} ({names[0]}, …); "
-                     "use --head knn or --head linear to fit a head")
+                     "give --model one that was trained on these, or fit a head by --head knn or --head linear")
 
 
 def is_imagenet(folder: LabelledFolder) -> bool:

@@ -212,6 +212,8 @@ def _pixels(image: ImageSource | Picture | Array) -> Array:
     """An image of any kind as ``(H, W, 3)`` uint8."""
     if isinstance(image, Picture):
         return np.array(image.convert("RGB"))
+    if isinstance(image, list | tuple):
+        raise TypeError(f"expected one image, got a {type(image).__name__}; call the runtime for each of them")
     if not isinstance(image, np.ndarray):
         return decode(image)
     colors = image[:, :, None] if image.ndim == 2 else image

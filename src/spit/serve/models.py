@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Hashable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from spit.attribution import METHODS, Lime, Method, create_method
@@ -40,8 +39,7 @@ class Models:
         self._views: dict[Hashable, Predictor] = {}
         for source in sources:
             predictor = self._load(source)
-            path = Path(source)
-            own = path.resolve().parent.name if path.is_dir() and path.name == "model" else predictor.name
+            own = predictor.name
             names = (f"{own}-{number}" if number > 1 else own for number in count(1))
             predictor.name = name = next(name for name in names if name not in self._sources)
             self._sources[name], self._predictors[name] = source, predictor

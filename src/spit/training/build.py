@@ -36,7 +36,8 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     task = Classification(model, optimization.smoothing, validation, recipe.elastic)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     title = recipe.model.title(model.config)
-    return name, task, photos, f"{title}, {size:.1f} M parameters, {len(photos.classes)} classes"
+    some = ", ".join(photos.classes[:3]) + (", …" if len(photos.classes) > 3 else "")
+    return name, task, photos, f"{title}, {size:.1f} M parameters, {len(photos.classes)} classes ({some})"
 
 
 def build_model(recipe: Recipe, num_classes: int) -> SpitModel:

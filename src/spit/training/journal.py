@@ -119,7 +119,8 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
         text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
     except MissingExtra as error:
         say(f"no curves: {error}")
-    text += ["## Recipe", ""]
+    text += ["## Recipe", "", "`docs/recipes.md` and `docs/training.md` explain the settings; `patience` counts steps "
+             "whose loss is not finite, and is no early stopping.", ""]
     unused = {"output", *_unused(recipe)}  # run.output is this folder
     for section, values in recipe.items():
         told = {key: value for key, value in values.items() if key not in unused and value not in ("", (), [], {})}
