@@ -147,7 +147,7 @@ def test_an_unlikely_class_is_said_to_be_so(spit: Run, photo: Callable[..., Path
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     command = ("explain", photo(tmp_path / "cat.png"), "--model", folder, "--method", "relevance", "--size", 32, "-o",
                tmp_path / "out", "--target", 4)
-    assert "unlikely" not in spit(*command).out  # one of seven in an untrained model
+    assert "is unlikely:" not in spit(*command).out  # one of seven in an untrained model
     monkeypatch.setattr("spit.cli.explain.UNLIKELY", 0.9)
     assert "class 4 is unlikely: the map compares pixels" in spit(*command).out.replace("\n", " ")
 
