@@ -114,9 +114,9 @@ class Tokens:
         return Tokens(torch.cat([part.values for part in parts]), cat_offsets([part.offsets for part in parts]))
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 image``, ``2 images``, ``1,000 images``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """``1 image``, ``2 images``, ``1,000 images``; ``many`` is the plural if it is not the noun and an s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or noun + 's'}"
 
 
 def offsets_of(counts: Tensor) -> Tensor:

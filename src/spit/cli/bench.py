@@ -116,6 +116,8 @@ def _stages(subject: Subject, timing: Timing, as_json: bool) -> int:
 def _latency(subject: Subject, timing: Timing, measuring: Measuring, as_json: bool) -> int:
     plan, timing = Plan.of(timing, subject.device, measuring.seconds), timing.on(subject.device)
     with waiting("Measuring; compiling comes first") as say:
+        if measuring.runtime:
+            say("Exporting")
         runtime = _exported(subject, timing, measuring.threads) if measuring.runtime else None
         rows = list(measure_latency(subject.source, subject.model, subject.photos(plan.photos), subject.device, plan,
                                     timing, say, runtime))
@@ -139,9 +141,12 @@ def _latency(subject: Subject, timing: Timing, measuring: Measuring, as_json: bo
          f"{_computing(timing)}")
     for peer in list(peers.values())[:1]:
         show(f"beside {peer.model}")
+    if timing.peer and not peers:
+        show("timm, or a ViT of this width in it, was not found: nothing to compare with")
     show(f"uint8 images in host memory to class scores there; other photos in each call; {plan.warm_up} calls to warm "
-         f"up, then {plan.calls} or as many as fit in {plan.seconds:g} s")
-    show_table(["batch", "calls", "p50 ms", "p99 ms", "images/s", "tokens", "tokenizer", "features", "network",
+         f"up, then {plan.calls} or as many as fit in {plan.seconds:g} s; stages are medians of further calls")
+    show_table(["batch", "calls", "p50 ms", "p99 ms", "images/s", "tokens", "tokenizer ms", "features ms",
+                "network ms",
                 *(["timm p50", "timm p99", "of timm's"] if peers else [])], cells, words=0)
     return 0
 

@@ -154,7 +154,8 @@ def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool
     also = "" if named == seen else f"; predicted: {names[seen]}, {float(chances[seen]):.1%}"
     before = f"{predictor.name}, {names[target]}" if several else names[target]
     files = {name: f"{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
-    captions = captions_of(names[target]) | {method.name: PAPER_PROTOTYPE for method in own.methods
+    doubt = " (unlikely)" if float(chances[target]) < UNLIKELY else ""
+    captions = captions_of(names[target] + doubt) | {method.name: PAPER_PROTOTYPE for method in own.methods
                            if isinstance(method, PrototypeProjection) and method.form == "paper"}
     return Page(
         panel_row(prediction, maps, f"{file}, {predictor.name}" if several else file,

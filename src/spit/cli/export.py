@@ -43,8 +43,8 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
                     "precision": exporting.precision, "input": written.input, "warning": written.warning,
                     "differences": {str(count): value for count, value in written.differences.items()}})
     else:
-        show(f"{shown(output)}: {exporting.format}, {exporting.precision}, from {written.input}, "
-             f"{written.size / 1e6:.1f} MB\nLogits differ from torch's by at most {written.difference:.2g}, at "
-             f"{len(written.differences)} token counts from {min(written.differences)} to "
+        show(f"{shown(output)}: {exporting.format}, {exporting.precision}, from {written.input}, outputs "
+             f"{exporting.outputs}, {written.size / 1e6:.1f} MB\nLogits differ from torch's by at most "
+             f"{written.difference:.2g}, at {len(written.differences)} token counts from {min(written.differences)} to "
              f"{max(written.differences)}")
     return 0

@@ -38,8 +38,8 @@ class TokensOf(Options):
     """Whose tokens."""
 
     model: tuple[str, ...] = same(Models, "model", ())
-    regions: int | None = option(None, "Exactly this many superpixels, as spit.superpixels makes them, in place of "
-                                       "--model and --tokenizer", least=1)
+    regions: int | None = option(None, "Exactly this many superpixels, or one for each pixel if there are fewer, as "
+                                       "spit.superpixels makes them, in place of --model and --tokenizer", least=1)
 
     def config(self) -> ModelConfig | None:
         """The config of the model that is named, if one is."""
@@ -49,8 +49,9 @@ class TokensOf(Options):
         """The tokenizer that was asked for."""
         if self.regions is None:
             return choice.build(self.config())
-        if self.model or choice.given:
-            raise ValueError("expected --regions without --model and options of --tokenizer, got both; leave one out")
+        others = [*(["model"] if self.model else []), *choice.given]
+        if others:
+            raise ValueError(f"--regions and --{others[0].replace('_', '-')} exclude each other; leave one out")
         return ExactSuperpixels(self.regions)
 
 

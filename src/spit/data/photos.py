@@ -83,8 +83,8 @@ class Photos(Dataset[Item]):
         kinds = {name for name in found if name is not None}
         if labelled and kinds and kinds <= SPLITS:
             raise ImageError(f"expected a folder for each class in {', '.join(map(str, sources))}, got "
-                             f"{' and '.join(sorted(kinds))}, which are parts of a data set; give one of them, such as "
-                             f"{os.path.join(sources[0], max(kinds))}")
+                             f"{' and '.join(sorted(kinds))}, which are parts of a data set; give one of them, "
+                             f"{' or '.join(os.path.join(sources[0], kind) for kind in sorted(kinds))}")
         self.labels = torch.full((len(found),), -1)
         if labelled:
             self.classes, self.labels = self._number(found, numbered, classes)

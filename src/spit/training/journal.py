@@ -11,6 +11,7 @@ import torch
 from spit.documents import read_json
 from spit.errors import MissingExtra
 from spit.evaluation.report import Sheet, machine, new_figure, png_of
+from spit.tokens import plural
 from spit.training import TrainingError
 from spit.weights import write_whole
 
@@ -105,13 +106,15 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
     train, validation = ([line for line in lines if line.get("kind") == kind] for kind in ("train", "validation"))
     optimization = recipe["optimization"]
     text = [f"# {title}: epochs {optimization['epochs']:g}, photos {result['photos']:,}", "",
-            f"{result['steps']:,} steps of {optimization['batch']} photos at {recipe['data']['size']}², seed "
+            f"{plural(result['steps'], 'step')} of {optimization['batch']} photos at {recipe['data']['size']}², seed "
             f"{recipe['run']['seed']}, {optimization['precision']}; torch {torch.__version__} on {machine()}.", ""]
     if train:
         speeds = sorted(line["images_per_second"] for line in train)
         skipped = sum(line.get("skipped", 0) for line in train)
         text += [f"Training loss {_losses(train)}; "
-                 f"{speeds[len(speeds) // 2]:,.0f} images/s (median); {skipped} steps skipped.", ""]
+                 f"{speeds[len(speeds) // 2]:,.3g} images/s (median); {plural(skipped, 'step')} skipped.", ""]
+    if "classes" in result:
+        text += [f"{plural(result['classes'], 'class', 'classes')}, named in `classes.txt`.", ""]
     text.append("Validation, top1 as a share of the images:\n\n" + _table(validation) if validation else
                 "No validation photos were given.\n")
     try:
