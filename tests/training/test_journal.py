@@ -48,6 +48,18 @@ def test_the_steps_of_a_loss_are_named(steps: tuple[int, ...], said: str, tmp_pa
     assert said in (tmp_path / "report.md").read_text()
 
 
+@pytest.mark.parametrize(("speed", "words"), [(0.42, "0.4 images/s"), (10914.3, "10,914 images/s")])
+def test_the_speed_in_a_report(speed: float, words: str, tmp_path: Path) -> None:
+    Journal(tmp_path, 0, Listener()).write("train", 1, {"loss": 1.0, "images_per_second": speed})
+    recipe: dict[str, Any] = {"data": {"size": 32}, "run": {"seed": 4},
+                              "optimization": {"epochs": 1, "batch": 8, "precision": "fp32"}}
+    write_report(tmp_path, "tiny", recipe, {"steps": 1, "photos": 8, "classes": 2})
+    text = (tmp_path / "report.md").read_text()
+    assert f"; {words} (median)" in text
+    assert "\n1 step of 8 photos" in text
+    assert "2 classes, named in `classes.txt`" in text
+
+
 def test_a_report(tmp_path: Path) -> None:
     journal = Journal(tmp_path, 0, Listener())
     for step in range(1, 31):

@@ -20,8 +20,7 @@ Answer = TypeVar("Answer")
 Say = Callable[[str], None]
 Cast = Callable[[], torch.autocast]
 MODE = "reduce-overhead"  # CUDA graphs, as spit train uses them
-DROP_PATH = 0.2
-AS_PAPER: dict[str, Any] = {"drop_path": DROP_PATH, "layer_scale": 1e-5, "token_budget": 256}  # how the paper trains
+DROP_PATH = 0.2  # as the paper trains; timm's model has LayerScale if ours has it
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,10 @@ class Row:
     tokens: float
 
 
-def model_to_time(source: str, training: bool = True) -> SpitModel:
-    """A model by name, untrained, which takes as long as a trained one; or loaded, as :func:`spit.load_model` does.
-
-    Args:
-        training: give a model by name the options with which the paper trains.
-    """
+def model_to_time(source: str) -> SpitModel:
+    """A model by name, untrained, which takes as long as a trained one; or loaded, as :func:`spit.load_model` does."""
     if source.partition(".")[0] in ARCHITECTURES:
-        return create_model(source, **AS_PAPER if training else {})
+        return create_model(source, drop_path=DROP_PATH)
     return load_model(source)
 
 

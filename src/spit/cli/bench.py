@@ -76,9 +76,8 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     """Time tokenizer, features, inference and training, beside timm's ViT if timm is installed.
 
     --data has photos to measure on (default: those that scikit-image ships). A model by name is timed without its
-    weights, which makes no difference, and trained as in the paper, with drop path 0.2, LayerScale and 256 tokens.
-    --latency times whole calls of inference: median, 99th percentile, and the median of each stage. --check ends with
-    exit code 1 if labels differ.
+    weights, which makes no difference. --latency times whole calls of inference: median, 99th percentile, and the
+    median of each stage. --check ends with exit code 1 if labels differ.
     """
     device = torch.device(running.place)
     kernels.compile_at_once()  # plain operations of a fresh install are not what is measured
@@ -87,7 +86,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
         if measuring.check:
             return _check(paths, device, running.as_json)
         source = models.expect_one()
-        model = model_to_time(source, training=not measuring.latency)
+        model = model_to_time(source)
         subject = Subject(source, model, models.size or model.config.eval_size or DEFAULT_SIZE, paths, device)
         if measuring.latency:
             return _latency(subject, timing, measuring, running.as_json)

@@ -109,10 +109,10 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
             f"{plural(result['steps'], 'step')} of {optimization['batch']} photos at {recipe['data']['size']}², seed "
             f"{recipe['run']['seed']}, {optimization['precision']}; torch {torch.__version__} on {machine()}.", ""]
     if train:
-        speeds = sorted(line["images_per_second"] for line in train)
+        speed = sorted(line["images_per_second"] for line in train)[len(train) // 2]
         skipped = sum(line.get("skipped", 0) for line in train)
         text += [f"Training loss {_losses(train)}; "
-                 f"{speeds[len(speeds) // 2]:,.3g} images/s (median); {plural(skipped, 'step')} skipped.", ""]
+                 f"{speed:,.{0 if speed >= 10 else 1}f} images/s (median); {plural(skipped, 'step')} skipped.", ""]
     if "classes" in result:
         text += [f"{plural(result['classes'], 'class', 'classes')}, named in `classes.txt`.", ""]
     text.append("Validation, top1 as a share of the images:\n\n" + _table(validation) if validation else
