@@ -8,11 +8,12 @@ from torch import Tensor
 
 import spit
 from spit import kernels
-from spit.compiled import CompiledSteps, ReplayedInference, round_images
+from spit.compiled import CompiledSteps, ReplayedInference, _prepare, lay_out, rounded_rows
 from spit.replay import STEP, step_of
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+FEW = 16
 COMPILES = pytest.mark.filterwarnings("ignore")  # torch's, of torch's own parts
 
 
@@ -27,8 +28,15 @@ def images() -> Tensor:
     return torch.randint(0, 256, (3, 3, 24, 20), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
 
 
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Round to fewer rows, which the interpreter computes sooner."""
+    monkeypatch.setattr("spit.compiled.step_of", lambda _: FEW)
+    return FEW
+
+
 @pytest.mark.parametrize("fill", ["zero", "image", "mean"])
-def test_rows_in_excess_change_nothing(model: spit.SpitModel, images: Tensor, fill: str) -> None:
+def test_rows_in_excess_change_nothing(model: spit.SpitModel, images: Tensor, fill: str, few_rows: int) -> None:
     pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
     model, images = copy.deepcopy(model).to(DEVICE), images.to(DEVICE)
     model.extractor = spit.FeatureExtractor(normalization="imagenet", fill=fill)
@@ -38,7 +46,7 @@ def test_rows_in_excess_change_nothing(model: spit.SpitModel, images: Tensor, fi
         replayed = ReplayedInference(model, backend="eager")
         with kernels.backend("gpu"):
             logits = replayed(images, partition)
-    assert partition.offsets[-1] % 256  # rows are rounded up
+    assert partition.offsets[-1] % few_rows  # rows are rounded up
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
     if fill == "zero":  # weights that change in place are seen
         with torch.no_grad(), kernels.backend("gpu"):
@@ -64,27 +72,58 @@ def test_copies_are_not_compiled(model: spit.SpitModel) -> None:
 
 @pytest.mark.parametrize("count", [1, 253, 254, 255, 256, 510, 16_383, 16_384, 70_000, 131_000])
 def test_images_in_excess_have_few_rows_but_some(count: int) -> None:
-    offsets, total = round_images(torch.tensor([0, count]), count)
+    total, images = rounded_rows(count)
+    offsets, image_of, places = lay_out(torch.tensor([0, count - 1]), total, images)  # and one class token
     sizes = offsets.diff()
     assert total % step_of(count) == 0
     assert sizes.sum() == total
     assert sizes[0] == count
+    assert torch.equal(image_of.bincount(minlength=images + 1), sizes)
+    assert sorted([*places.tolist(), *offsets[:-1].tolist()]) == list(range(total))  # tokens and class tokens
     assert 1 <= sizes[1:].min() <= sizes[1:].max() <= STEP
 
 
 @COMPILES
-def test_steps_of_training_are_those_of_a_plain_pass(model: spit.SpitModel, images: Tensor) -> None:
+@pytest.mark.usefixtures("few_rows")
+@pytest.mark.parametrize("of_images", [False, True])
+def test_steps_of_training_are_those_of_a_plain_pass(model: spit.SpitModel, images: Tensor, of_images: bool) -> None:
     """What CUDA graphs are recorded of, run plainly: rows and images in excess change nothing."""
-    features = model.tokenize(images)[1]
+    model, images = copy.deepcopy(model).to(DEVICE), images.to(DEVICE)
+    partition, features = model.tokenize(images)
     steps = CompiledSteps(model)
     steps._run = steps._forward
-    got, expected = steps(features), model.run(features)[1]
+    if of_images:
+        pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
+        with kernels.backend("gpu"):
+            got = steps.of_images(images, partition)
+    else:
+        got = steps(features)
+    expected = model.run(features)[1]
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
     weights = [*model.embedder.parameters(), *model.backbone.parameters()]
     for one, other in zip(*(torch.autograd.grad((answer**3).sum(), weights) for answer in (got, expected)),
                           strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))
-    assert not steps.serves(features)  # on a CPU
+    assert not steps.serves(torch.device("cpu"))
+
+
+@pytest.mark.parametrize("budget", [1, 10_000, None])
+def test_a_recorded_step_keeps_a_budget_of_tokens(model: spit.SpitModel, images: Tensor, budget: int | None) -> None:
+    pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
+    model, images = copy.deepcopy(model).to(DEVICE), images.to(DEVICE)
+    partition, features = model.tokenize(images)
+    counts = [count if budget is None else min(count, budget) for count in partition.host_counts]
+    rows, more = rounded_rows(sum(counts) + len(counts))
+    with kernels.backend("gpu"):
+        options = (model.extractor, torch.float32, budget, len(features.values) + 3, rows, more)
+        values, offsets, _, places = _prepare((images, partition.blocks[0], partition.offsets), options)
+    assert offsets.diff()[: len(counts)].tolist() == [count + 1 for count in counts]
+    assert len(values) == len(places) == rows - more - len(counts)
+    assert values.isfinite().all()
+    for own, given in zip(values[: sum(counts)].split(counts), features, strict=True):
+        nearest = torch.cdist(own, given).min(1)
+        assert nearest.values.max() < 1e-3  # each is a token of its image
+        assert nearest.indices.diff().gt(0).all()  # in order, none twice
 
 
 @CUDA
@@ -128,7 +167,7 @@ def test_a_step_of_training_by_cuda_graphs(model: spit.SpitModel, images: Tensor
         twin = copy.deepcopy(model).cuda().train()
         if mode is not None:
             twin.compile(mode=mode)
-        for _ in range(4):  # the third and fourth come from graphs
+        for _ in range(5):  # those after the third come from graphs
             twin.zero_grad()
             with torch.autocast("cuda", torch.bfloat16):
                 twin(photos).float().square().sum().backward()

@@ -1,7 +1,7 @@
 """A compiled model on a GPU, by CUDA graphs: φ, γ, f and h of a batch in inference, f in training."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spit import kernels
 from spit.backbone import Spans, Transformer
 from spit.backbone.linear import product_dtype
 from spit.backbone.transformer import without_graphs
@@ -16,7 +17,8 @@ from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
 from spit.partition import Partition
 from spit.replay import STEP, Recordings, round_up, step_of
-from spit.tokens import Tokens
+from spit.thinning import choose_rows
+from spit.tokens import Tokens, offsets_of
 
 if TYPE_CHECKING:
     from spit.model import SpitModel
@@ -46,11 +48,8 @@ class ReplayedInference:
     def serves(self, blocks: ImageBlocks, partition: Partition) -> bool:
         """Whether these images can be answered so: in inference on a GPU, all of one size."""
         model = self.model
-        extractor = model.extractor
-        return (blocks[0].is_cuda and len(blocks) == len(partition.blocks) == 1 and partition.frames is None
-                and not model.training and not torch.is_grad_enabled()
-                and isinstance(extractor, FeatureExtractor) and extractor.preset == "spit"
-                and isinstance(model.backbone, Transformer))
+        return (not model.training and not torch.is_grad_enabled() and isinstance(model.backbone, Transformer)
+                and _records_features(model, blocks, partition))
 
     def __call__(self, block: Tensor, partition: Partition) -> Tensor:
         """The logits of a block, ``(B, num_classes)``. The only wait for the device is for the numbers of tokens."""
@@ -147,25 +146,49 @@ class CompiledSteps:
         self.model = model
         self._run = torch.compile(self._forward, **options)
 
-    def serves(self, features: Tokens) -> bool:
-        """Whether these are tokens of a training step on a GPU that keeps its activations."""
-        return (features.values.is_cuda and self.model.training and torch.is_grad_enabled()
+    def serves(self, device: torch.device) -> bool:
+        """Whether this is a training step on a GPU that keeps its activations."""
+        return (device.type == "cuda" and self.model.training and torch.is_grad_enabled()
                 and not cast(Transformer, self.model.backbone).checkpointing)
+
+    def serves_images(self, blocks: ImageBlocks, partition: Partition) -> bool:
+        """Whether :meth:`of_images` can take these: such a step, of images of one size with one token budget."""
+        return (self.serves(blocks[0].device) and self.model.budgets is None and not blocks[0].requires_grad
+                and _records_features(self.model, blocks, partition))
 
     def __call__(self, features: Tokens) -> Tensor:
         """The class tokens after the final norm, ``(B, D)``."""
-        with_class = features.offsets + torch.arange(len(features) + 1, device=features.offsets.device)
-        offsets, total = round_images(with_class.int(), len(features.values) + len(features))
-        regions, rows, images = (torch.arange(count, device=offsets.device, dtype=torch.int32)
-                                 for count in (total - len(offsets) + 1, total, len(offsets) - 1))
-        places = regions + torch.bucketize(regions, (offsets[:-1] - images)[1:], right=True) + 1
-        longest = round_up(max(features.host_counts) + 1, STEP)  # so that few values compile f again
-        spans = Spans(offsets, torch.bucketize(rows, offsets[1:-1], right=True), (), longest, False)
+        counts = features.host_counts
+        rows, images = rounded_rows(sum(counts) + len(counts))
         projected = self.model.embedder.project(features.values)
-        projected = F.pad(projected, (0, 0, 0, len(regions) - len(projected)))
-        for dynamic in (projected, places, spans.image_of):
+        projected = F.pad(projected, (0, 0, 0, rows - images - len(counts) - len(projected)))
+        return self._class_tokens(projected, lay_out(features.offsets, rows, images), counts)
+
+    def of_images(self, block: Tensor, partition: Partition) -> Tensor:
+        """φ, the token budget and :meth:`__call__`; all before γ is one launch.
+
+        So the GPU does not wait for Python between the tokenizer, after which the host learns the number of tokens, and
+        the network.
+        """
+        block = block if block.dtype == torch.uint8 else block.float()
+        budget, dtype = self.model.config.token_budget, product_dtype(self.model.embedder.projection.weight)
+        counts: list[int] = []
+
+        def options() -> tuple[Any, ...]:
+            counts[:] = [count if budget is None else min(count, budget) for count in partition.host_counts]
+            total = sum(partition.host_counts)
+            return (self.model.extractor, dtype, budget, round_up(total, step_of(total)),
+                    *rounded_rows(sum(counts) + len(counts)))
+
+        features, *layout = kernels.recorded(_prepare, (block, partition.blocks[0], partition.offsets), options)
+        return self._class_tokens(self.model.embedder.project(features), layout, counts)
+
+    def _class_tokens(self, projected: Tensor, layout: Sequence[Tensor], counts: Sequence[int]) -> Tensor:
+        offsets, image_of, places = layout
+        longest = round_up(max(counts) + 1, STEP)  # so that few values compile f again
+        for dynamic in (projected, places, image_of):
             torch._dynamo.maybe_mark_dynamic(dynamic, 0)
-        answer: Tensor = self._run(projected, places, spans)[: len(features)]
+        answer: Tensor = self._run(projected, places, Spans(offsets, image_of, (), longest, False))[: len(counts)]
         return answer
 
     def _forward(self, projected: Tensor, places: Tensor, spans: Spans) -> Tensor:
@@ -175,20 +198,55 @@ class CompiledSteps:
         return cast(Transformer, self.model.backbone).run_first(values, spans)
 
 
-def round_images(offsets: Tensor, total: int) -> tuple[Tensor, int]:
-    """Offsets of the same images, and of others behind them whose rows make a round number, from 1 to STEP each.
+def rounded_rows(total: int) -> tuple[int, int]:
+    """A number of packed rows rounded up, and the images in excess that have the rows added, from 1 to STEP each.
 
     CUDA graphs are recorded for a number of rows and of images. Rows of such images are computed like others, so they
     must be finite; in training, unlike rows of no image, they add nothing to any gradient.
-
-    Args:
-        offsets: of packed rows, ``(B + 1,)``.
-        total: how many rows there are.
-
-    Returns:
-        The offsets, and the rows with those in excess.
     """
     images = step_of(total) // STEP + 1
-    rounded = round_up(total + images, step_of(total))
-    ends = torch.arange(1, images + 1, device=offsets.device) * (rounded - total) // images + total
-    return torch.cat([offsets, ends.to(offsets.dtype)]), rounded
+    return round_up(total + images, step_of(total)), images
+
+
+def lay_out(offsets: Tensor, rows: int, images: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Where tokens lie in a packed batch with class tokens and images in excess. Nothing waits for the device.
+
+    Args:
+        offsets: of the tokens, ``(B + 1,)``.
+        rows, images: see :func:`rounded_rows`; ΣN + B rows are those of the tokens and their class tokens.
+
+    Returns:
+        Offsets of all images, ``(B + images + 1,)`` int32; the image of each row, ``(rows,)``; and the row of each
+        token, those of images in excess included, ``(rows - B - images,)``.
+    """
+    device = offsets.device
+    with_class = offsets + torch.arange(len(offsets), device=device)
+    total = with_class[-1]
+    ends = torch.arange(1, images + 1, device=device) * (rows - total) // images + total
+    starts = torch.cat([with_class, ends]).int()
+    every, row = (torch.arange(count, device=device, dtype=torch.int32) for count in (len(starts) - 1, rows))
+    token = row[: rows - len(every)]
+    places = token + torch.bucketize(token, (starts[:-1] - every)[1:], right=True) + 1
+    return starts, torch.bucketize(row, starts[1:-1], right=True), places
+
+
+def _prepare(tensors: tuple[Tensor, ...], options: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Features of the tokens that the budget keeps, and their layout, to be recorded.
+
+    Rows of images in excess hold the first token of the batch: any finite values will do.
+    """
+    (block, labels, offsets), (extractor, dtype, budget, regions, rows, images) = tensors, options
+    features = extractor.padded(block, labels, offsets, regions, dtype)
+    most = offsets.diff() if budget is None else offsets.diff().clamp(max=budget)
+    kept = choose_rows(offsets, regions, most)
+    tokens = rows - images - len(most)
+    taken = offsets.new_zeros(tokens + 1)  # the last for those that are not kept
+    taken[torch.where(kept, kept.cumsum(0) - 1, tokens)] = torch.arange(regions, device=offsets.device)
+    return features[taken[:tokens]], *lay_out(offsets_of(most), rows, images)
+
+
+def _records_features(model: "SpitModel", blocks: ImageBlocks, partition: Partition) -> bool:
+    """Whether φ can be part of a recording: on a GPU, for images of one size."""
+    extractor = model.extractor
+    return (blocks[0].is_cuda and len(blocks) == len(partition.blocks) == 1 and partition.frames is None
+            and isinstance(extractor, FeatureExtractor) and extractor.preset == "spit")

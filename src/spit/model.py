@@ -146,6 +146,9 @@ class SpitModel(Conventions):
             replayed = self.replayed(blocks[0], partition)
             if recorder is None:
                 return replayed
+        if recorder is None and self.steps is not None and self.steps.serves_images(blocks, partition):
+            logits: Tensor = self.head(self.steps.of_images(blocks[0], partition))
+            return logits
         features, kept = self.drop_tokens(partition, self._features(blocks, partition, half=True))
         if recorder is None:
             answer: Tensor = self.head(self._class_token(features))
@@ -186,7 +189,7 @@ class SpitModel(Conventions):
         return tokens
 
     def _class_token(self, features: Tokens) -> Tensor:
-        if self.steps is not None and self.steps.serves(features):
+        if self.steps is not None and self.steps.serves(features.values.device):
             return self.steps(features)
         if isinstance(self.backbone, Transformer):
             return self.backbone.first(self.embedder(features))

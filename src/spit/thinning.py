@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from spit.partition import Partition
 from spit.tokens import Tokens
@@ -30,16 +31,30 @@ def choose_tokens(tokens: Tokens, budgets: Sequence[int], places: Tensor | None 
         places: ``(ΣN,)`` int64 below 2⁴⁰, by which an image's tokens are ordered. Default: a random order by torch's
             generator of the tokens' device, which is token dropout (App. C): each subset is as likely as any other.
     """
-    image_of, counts = tokens.image_of, tokens.counts
-    if places is None:
-        places = torch.randint(1 << 2 * BITS, image_of.shape, device=image_of.device)
-    order = (image_of << 2 * BITS | places).argsort(stable=True)  # images in order, each image's tokens by their places
+    counts = tokens.counts
     if len(set(budgets)) == 1:
         most = counts.clamp(max=budgets[0])
     else:
-        most = torch.tensor(budgets, pin_memory=image_of.is_cuda).to(image_of.device, non_blocking=True).minimum(counts)
-    rank = torch.arange(len(image_of), device=image_of.device) - tokens.offsets[image_of]
-    most, counts = most[image_of], counts[image_of]
+        most = torch.tensor(budgets, pin_memory=counts.is_cuda).to(counts.device, non_blocking=True).minimum(counts)
+    return choose_rows(tokens.offsets, len(tokens.values), most, places)
+
+
+def choose_rows(offsets: Tensor, rows: int, most: Tensor, places: Tensor | None = None) -> Tensor:
+    """:func:`choose_tokens` of a packed batch that may have rows in excess behind it; these are not chosen.
+
+    Args:
+        offsets: of the tokens, ``(B + 1,)``.
+        rows: at least ΣN.
+        most: how many tokens of each image to keep, at most all, ``(B,)``.
+        places: as above, ``(rows,)``.
+    """
+    row = torch.arange(rows, device=offsets.device)
+    image_of = torch.bucketize(row, offsets[1:], right=True)  # B in excess
+    if places is None:
+        places = torch.randint(1 << 2 * BITS, row.shape, device=row.device)
+    order = (image_of << 2 * BITS | places).argsort(stable=True)  # images in order, each image's tokens by their places
+    most, counts = F.pad(most, (0, 1))[image_of], F.pad(offsets.diff(), (0, 1), value=1)[image_of]
+    rank = row - offsets[image_of]
     chosen = (rank + 1) * most // counts > rank * most // counts
     return torch.empty_like(chosen).index_copy(0, order, chosen)
 
