@@ -18,8 +18,10 @@ import spit
 from interop.test_timm import vit
 from spit import predictor, weights
 from spit.attribution import PrototypeProjection, fit_prototypes
+from spit.bench.threads import cpu_threads
 from spit.data.crops import central_square
 from spit.errors import ImageError
+from spit.evaluation.runner import _has_bf16
 from spit.predictor import Prediction, Predictor, at_size, choose_device, resize
 from spit.tokens import Tokens
 
@@ -355,6 +357,20 @@ def test_an_image_alone_and_in_a_batch(tokenizer: str, images: list[Tensor]) -> 
         for name, answer in answers(found(image)).items():
             assert torch.equal(answer[0], together[name][index]), name
             assert torch.equal(answer[0], backwards[name][-1 - index]), name
+
+
+@pytest.mark.skipif(not _has_bf16(), reason="this CPU has no bf16")
+def test_bf16_on_a_cpu(images: list[Tensor]) -> None:
+    predictor = spit.load("spit_tiny_16", device="cpu")
+    exact = predictor(images)
+    answers = []
+    for threads in (1, 2):
+        with cpu_threads(threads), torch.autocast("cpu", torch.bfloat16):
+            answers.append(predictor(images))
+            assert answers[-1].segment().saliency[0].dtype == torch.float32
+    torch.testing.assert_close(answers[0].logits.float(), exact.logits, rtol=0, atol=0.15)
+    assert torch.equal(answers[0].logits, answers[1].logits)  # threads see the context, and change nothing
+    assert not torch.equal(answers[0].logits.float(), exact.logits)
 
 
 def test_too_large_to_keep(model: spit.SpitModel, images: list[Tensor], monkeypatch: pytest.MonkeyPatch) -> None:

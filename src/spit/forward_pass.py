@@ -149,12 +149,13 @@ def each_alone(work: Callable[[Item], Answer], items: Sequence[Item]) -> list[An
         may_stop()
         return work(item)
 
-    if count < 2 or torch.is_autocast_enabled("cpu"):  # which other threads do not see
+    if count < 2:
         return [alone(item) for item in items]
     inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    half, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
 
-    def run(item: Item) -> Answer:
-        with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
+    def run(item: Item) -> Answer:  # other threads do not see these
+        with torch.inference_mode(inference), torch.set_grad_enabled(gradients), torch.autocast("cpu", dtype, half):
             return alone(item)
 
     contexts = [copy_context() for _ in items]

@@ -113,6 +113,7 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
     (["--layer", 7], "from -1 to 0, got 7"),
     (["--device", "gpu"], "cpu, cuda or auto"),
     (["--patch-size", 8], "belongs to --tokenizer patch"),
+    (["--precision", "fp16", "--device", "cpu"], "fp16 is for a GPU; use fp32 or bf16 on a CPU"),
 ])
 def test_refusals_write_nothing(options: list[object], told: str, spit: Run, photo: Callable[..., Path], model: Path,
                                 tmp_path: Path) -> None:

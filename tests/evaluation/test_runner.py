@@ -141,11 +141,20 @@ def test_the_first_call_is_not_timed(labelled: Path, predictor: Any, monkeypatch
     assert all(record["seconds"] > 0 for record in records)
 
 
-def test_precision(predictor: Any) -> None:
+def test_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="fp32, bf16, fp16, got 'fp8'"):
         Runner(precision="fp8")
-    with pytest.raises(ValueError, match="use fp32 on a CPU"):
+    with pytest.raises(ValueError, match="use fp32 or bf16 on a CPU"):
+        Runner(precision="fp16").autocast(CPU)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    with pytest.raises(ValueError, match="bf16 needs a GPU, or a CPU with AVX512_BF16"):
         Runner(precision="bf16").autocast(CPU)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    with Runner(precision="bf16").autocast(CPU):
+        assert torch.is_autocast_enabled("cpu")
+    with Runner(precision="fp32").autocast(CPU):
+        assert not torch.is_autocast_enabled("cpu")
 
 
 def test_a_case_has_weights_config_size_and_device(predictor: Any) -> None:

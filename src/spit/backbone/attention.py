@@ -146,15 +146,24 @@ def attention_maps(query: Tensor, key: Tensor, spans: Spans) -> tuple[Tensor, ..
 def _dense(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     shape = (len(spans), spans.longest, *query.shape[1:])
     q, k, v = (rows.view(shape).transpose(1, 2) for rows in (query, key, value))  # (B, heads, N, d)
-    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(0, 1)
+    return _attend(q, k, v).transpose(1, 2).flatten(0, 1)
 
 
 def _looped(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:
     images = zip(*(torch.split(rows, list(spans.counts)) for rows in (query, key, value)), strict=True)
     return torch.cat([
-        F.scaled_dot_product_attention(*(rows.transpose(0, 1)[None] for rows in image))[0].transpose(0, 1)
+        _attend(*(rows.transpose(0, 1)[None] for rows in image))[0].transpose(0, 1)
         for image in images
     ])
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """SDPA of ``(B, heads, N, d)``; by hand for bf16 on a CPU, where its kernel is no faster than in float32."""
+    if query.device.type != "cpu" or query.dtype != torch.bfloat16 or torch.is_grad_enabled():
+        return F.scaled_dot_product_attention(query, key, value)
+    with torch.autocast("cpu", enabled=False):  # which would have float32 for the softmax
+        mixed: Tensor = (query * query.shape[-1] ** -0.5 @ key.mT).softmax(-1) @ value
+        return mixed
 
 
 def _padded(query: Tensor, key: Tensor, value: Tensor, spans: Spans) -> Tensor:

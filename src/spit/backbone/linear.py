@@ -25,7 +25,7 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = Fa
 
     In inference the product itself applies GELU, before its result is written: on a CPU the exact one, on a GPU in half
     precision its tanh form, within 5e-4. Training has the exact one after the product. On a CPU inference multiplies by
-    oneDNN, whose sums, unlike MKL's, are the same to the last bit with any number of threads.
+    oneDNN, whose sums, unlike MKL's, are the same to the last bit with any number of threads; under autocast in bf16.
     """
     dtype = product_dtype(values)
     if not torch.is_grad_enabled():
@@ -33,7 +33,8 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = Fa
             return torch._addmm_activation(bias.to(dtype), values.to(dtype), weight.to(dtype).t(), use_gelu=True)
         if _takes_onednn(values, dtype):
             activation: tuple[object, ...] = ("gelu", [], "none") if gelu else ("none", [], "")
-            return cast(Tensor, torch.ops.mkldnn._linear_pointwise(values, weight, bias, *activation))
+            return cast(Tensor, torch.ops.mkldnn._linear_pointwise(
+                values.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype), *activation))
     answer = F.linear(values, weight, bias)
     return F.gelu(answer) if gelu else answer
 
@@ -53,5 +54,6 @@ def product_dtype(values: Tensor) -> torch.dtype:
 
 
 def _takes_onednn(values: Tensor, dtype: torch.dtype) -> bool:
-    return (not torch.compiler.is_compiling() and values.device.type == "cpu"
-            and values.dtype == dtype == torch.float32 and torch.backends.mkldnn.is_available())
+    if torch.compiler.is_compiling() or values.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return False
+    return dtype == torch.bfloat16 or values.dtype == dtype == torch.float32

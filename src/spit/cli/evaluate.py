@@ -138,7 +138,7 @@ def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, resizing: R
 
 @command
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, protocols: Protocols, baseline: Baseline,
-             folders: MaskFolders, batching: Batching, evaluating: Evaluating, running: Running) -> int:
+             folders: MaskFolders, computing: Computing, evaluating: Evaluating, running: Running) -> int:
     """IoU, accuracy and max F of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 
     --data is ECSSD (images/ and ground_truth_mask/), DUTS, DUT-OMRON, Oxford Pets, or images/ and masks/ of the same
@@ -155,7 +155,7 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, p
     cases = [SaliencyCase(one, cut, models.size) for one in models.load(running.device, tokenizer)]
     if baseline.baseline is not None:
         cases += baseline_cases(load(baseline.baseline, running.place), models.size)
-    return measure(Saliency(data, samples, cases), evaluating, running, batching)
+    return measure(Saliency(data, samples, cases), evaluating, running, computing)
 
 
 @command

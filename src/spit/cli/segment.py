@@ -17,6 +17,7 @@ from spit.cli.options import Images, Models, Output, Reading, Running, Tokenizer
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
+from spit.evaluation.runner import Precise, autocast
 from spit.options import Options, option
 from spit.predictor import SEEN
 from spit.segmentation import Cut, Segmentation, segment_prediction
@@ -36,7 +37,7 @@ class Repeating(Options):
 
 
 def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, repeating: Repeating,
-            reading: Reading, sharing: Sharing, output: Output, running: Running) -> int:
+            reading: Reading, precise: Precise, sharing: Sharing, output: Output, running: Running) -> int:
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
@@ -50,9 +51,11 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     predictor = models.load_one(running.device, tokenizer)
     cut.layer_of(predictor.model.config.depth)  # now, rather than for every image
     head = head_for(predictor, cut.method, cut.token_head)
+    precision = precise.precision or "fp32"
+    autocast(predictor.device, precision)  # refuses now what it cannot do
     settings = {"model": predictor.digest, "config": predictor.model.config.to_dict(), "cut": cut.to_dict(),
                 "token_head": head and head.digest,
-                "size": models.size, "spit": __version__}
+                "size": models.size, "precision": precision, "spit": __version__}
     shared = Shared(inputs, ABOUT, settings, earlier=not repeating.again)
 
     def work(item: Input, say: Say) -> dict[str, Any]:
@@ -60,7 +63,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         say(f"{doing} reading the file")
         image = reading.load(item.path)
         say(f"{doing} cutting it into tokens (the first run compiles)")
-        prediction = predictor(image, crop=False, size=models.size)
+        with autocast(predictor.device, precision):
+            prediction = predictor(image, crop=False, size=models.size)
         say(f"{doing} finding the object")
         found = segment_prediction(prediction, cut)
         say(f"{doing} drawing")

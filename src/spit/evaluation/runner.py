@@ -44,11 +44,17 @@ class Batching(Options):
 
 
 @dataclass(frozen=True)
-class Computing(Batching):
-    """How models compute."""
+class Precise(Options):
+    """How exactly the transformer computes."""
 
-    precision: str | None = option(None, "Precision of the transformer, bf16 and fp16 on a GPU only; tokens are always "
-                                         "exact (default: fp32; bench bf16 on a GPU)", choices=PRECISIONS)
+    precision: str | None = option(None, "Precision of the transformer; a CPU takes bf16 if it has AVX512_BF16, fp16 "
+                                         "needs a GPU; tokens are always exact (default: fp32; bench bf16 on a GPU)",
+                                   choices=PRECISIONS)
+
+
+@dataclass(frozen=True)
+class Computing(Precise, Batching):
+    """How models compute."""
 
 
 class Case(ABC):
@@ -92,6 +98,10 @@ class ModelCase(Case):
     def run(self, batch: Any, runner: "Runner") -> Any:
         """The work that is timed."""
 
+    def warm_up(self, batch: Any, runner: "Runner") -> None:
+        """What runs before the first batch is timed: the same, which compiles."""
+        self.run(batch, runner)
+
     @abstractmethod
     def records(self, found: Any, loaded: list[Any]) -> list[Record]:
         """What :meth:`run` found, a record for each sample."""
@@ -104,7 +114,7 @@ class ModelCase(Case):
             batch = self.prepare(loaded)
             with runner.autocast(device):
                 if number == 0 and self.timed:
-                    self.run(batch, runner)
+                    self.warm_up(batch, runner)
                 _wait(device)
                 start = time.perf_counter()
                 found = self.run(batch, runner)
@@ -309,9 +319,7 @@ class Runner:
 
     def autocast(self, device: torch.device) -> AbstractContextManager[Any]:
         """The precision as a context. Weights stay float32 in it, and tokens exact."""
-        if self.precision != "fp32" and device.type == "cpu":  # slower there, and some CPUs fail
-            raise ValueError(f"{self.precision} is for a GPU; use fp32 on a CPU")
-        return torch.autocast(device.type, PRECISIONS[self.precision], enabled=self.precision != "fp32")
+        return autocast(device, self.precision)
 
     def __enter__(self) -> Self:
         return self
@@ -322,6 +330,20 @@ class Runner:
     def _advance(self, doing: str, answers: int) -> None:
         self.done += answers
         self.say(doing)
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """A precision as a context; ValueError if the device computes slower in it than in fp32."""
+    if device.type == "cpu" and precision == "fp16":
+        raise ValueError("fp16 is for a GPU; use fp32 or bf16 on a CPU")
+    if device.type == "cpu" and precision == "bf16" and not _has_bf16():
+        raise ValueError("bf16 needs a GPU, or a CPU with AVX512_BF16, which this one does not have; use fp32")
+    return torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32")
+
+
+def _has_bf16() -> bool:
+    """Whether the CPU multiplies in bf16, and the system allows what its matrix unit needs."""
+    return torch.cpu._is_avx512_bf16_supported() and (not torch.cpu._is_amx_tile_supported() or torch.cpu._init_amx())
 
 
 def _wait(device: torch.device) -> None:

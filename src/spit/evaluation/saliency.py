@@ -79,6 +79,9 @@ class SaliencyCase(ModelCase):
     def run(self, batch: list[Tensor], runner: Runner | None = None) -> Segmentation:
         return segment_images(self.predictor, batch, self.cut, self.shorter)
 
+    def warm_up(self, batch: list[Tensor], runner: Runner) -> None:
+        self.run(batch[:2], runner)  # two: each thread has one
+
     def records(self, found: Segmentation, loaded: list[tuple[Tensor, Truth]]) -> list[Record]:
         counts = found.partition.counts.tolist()
 

@@ -64,7 +64,8 @@ def own_threshold(cosines: Tensor, counts: Tensor) -> Tensor:
     """
     pairs = counts.square()
     mean = cosines.sum((1, 2)) / pairs
-    variance = cosines.square().sum((1, 2)) / pairs - mean.square()
+    flat = cosines.flatten(1)
+    variance = (flat[:, None] @ flat[:, :, None])[:, 0, 0] / pairs - mean.square()  # no copy of the squares
     return (mean - BELOW * variance.clamp_min(0).sqrt()).clamp_max(ALIKE)
 
 

@@ -170,6 +170,11 @@ def segment_images(predictor: Predictor, images: Sequence[Tensor], cut: Cut, siz
 @torch.no_grad()
 def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
     """:func:`segment` for images that the model has seen."""
+    with torch.autocast(prediction.predictor.device.type, enabled=False):  # half precision is for the pass alone
+        return _segment(prediction, cut)
+
+
+def _segment(prediction: Prediction, cut: Cut) -> Segmentation:
     scores, tau = scores_of(prediction, cut)
     total = list(prediction.partition.paint(scores))
     for finer in finer_predictions(prediction, cut.scales - 1):
