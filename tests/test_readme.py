@@ -65,7 +65,7 @@ def test_classification_in_python_is_the_commands(files: Path, capsys: pytest.Ca
     exec(compile(SNIPPETS["Classify"], "README.md, Classify", "exec"), {})
     printed = capsys.readouterr().out.split()
     assert main(["classify", "photo.jpg"]) == 0
-    assert capsys.readouterr().out.split()[5:] == printed  # beyond "photo.jpg (central square, N tokens)"
+    assert capsys.readouterr().out.split()[6:] == printed  # beyond "photo.jpg (spit_tiny_16, central square, N tokens)"
 
 
 @pytest.mark.parametrize("block", [INLINE, *filter(None, BLOCKS)], ids=lambda block: block[0].split()[1])

@@ -8,6 +8,7 @@ import safetensors.torch
 import torch
 
 import spit as library
+from spit.cli.classify import show_top
 from spit.config import ModelConfig
 from spit.data.crops import central_square
 from spit.model import SpitModel
@@ -102,13 +103,13 @@ def test_another_size_than_the_models_own(spit: Run, photo: Callable[..., Path],
 def test_a_size_below_one_token(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     base = ("classify", photo(tmp_path / "a.png"), "--model", folder)
     assert spit(*base, "--size", 3).error == "spit: expected --size of at least 16, got 3\n"
-    assert "(central square, 1 token)" in spit(*base, "--size", 16, "--patch-size", 16).out
+    assert f"({folder.parent.name}, central square, 1 token)" in spit(*base, "--size", 16, "--patch-size", 16).out
 
 
 def test_the_answer_in_words(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     result = spit("classify", photo(tmp_path / "a.png"), "--model", folder, "--size", 32)
     assert result.code == 0
-    assert result.out.startswith(f"{tmp_path / 'a.png'} (central square, 16 tokens)\n")
+    assert result.out.startswith(f"{tmp_path / 'a.png'} ({folder.parent.name}, central square, 16 tokens)\n")
     assert "class " in result.out
     assert "%" in result.out
 
@@ -116,7 +117,14 @@ def test_the_answer_in_words(spit: Run, photo: Callable[..., Path], folder: Path
 def test_a_model_that_sees_whole_images(spit: Run, photo: Callable[..., Path], save_tiny: Callable[..., Path],
                                         tmp_path: Path) -> None:
     model = save_tiny(num_classes=2, eval_crop=None, eval_size=32)
-    assert "(whole image as a square, " in spit("classify", photo(tmp_path / "a.png"), "--model", model).out
+    found = spit("classify", photo(tmp_path / "a.png"), "--model", model).out
+    assert f"({model.name}, whole image as a square, " in found
+
+
+def test_small_probabilities_are_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    show_top([{"name": name, "probability": chance}
+              for name, chance in (("cat", 0.9994), ("dog", 0.00051), ("fox", 0.0004))])
+    assert capsys.readouterr().out.split() == ["99.9%", "cat", "0.1%", "dog", "<0.1%", "fox"]
 
 
 def test_a_damaged_image_among_good_ones(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -240,3 +241,10 @@ def test_the_parent_on_imagenet(shared_folder: Callable[[str], Path]) -> None:
     assert row.top1.low < 0.722 < row.top1.high
     assert row.top5.value > 0.8
     assert row.tokens == 196
+
+
+def test_parts_of_a_data_set_are_no_classes(labelled: Path, tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        shutil.copytree(labelled, tmp_path / "set" / part)
+    with pytest.raises(ImageError, match=r"got test and train, which are parts .* give one of them, .*set/test"):
+        labelled_folder(tmp_path / "set")

@@ -77,6 +77,12 @@ def test_fewer_photos_than_a_batch_are_told(run: Run) -> None:
     assert words.said[0] == "20 photos for batches of 64: 1 step in all; a smaller optimization.batch makes more"
 
 
+def test_less_than_a_step_is_told(run: Run) -> None:
+    words = Words()
+    run("little", "optimization.batch=8", "optimization.epochs=0.1", listener=words)
+    assert words.said[0] == "0.1 epochs of 20 photos are less than a batch of 8; training for 1 step, 0.4 epochs"
+
+
 def losses(folder: Path) -> list[float]:
     return [line["loss"] for line in read_metrics(folder) if "loss" in line]
 

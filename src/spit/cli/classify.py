@@ -37,7 +37,8 @@ def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming:
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         for document in documents:
-            show(f"{shown(document['image'])} ({square(predictor)}, {plural(document['tokens'], 'token')})", "bold")
+            show(f"{shown(document['image'])} ({predictor.name}, {square(predictor)}, "
+                 f"{plural(document['tokens'], 'token')})", "bold")
             show_top(document["top"])
 
     return answer_each(inputs, "Classifying", work, show_all, running.as_json, model={
@@ -59,4 +60,5 @@ def top_json(prediction: Prediction, count: int) -> list[dict[str, Any]]:
 def show_top(top: list[dict[str, Any]]) -> None:
     """Print probabilities and classes, a line each."""
     for item in top:
-        show(f"{item['probability']:7.1%} {item['name']}")
+        chance = item["probability"]
+        show(f"{'<0.1%' if chance < 0.0005 else f'{chance:.1%}':>7} {item['name']}")

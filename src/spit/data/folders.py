@@ -7,6 +7,7 @@ from pathlib import Path
 from spit.data.images import FORMATS
 from spit.errors import ImageError
 
+SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}  # are no names of classes
 EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extension in extensions)
 
 
@@ -41,3 +42,11 @@ def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTE
 def _refuse(error: OSError) -> None:
     raise ImageError(f"{error.filename}: expected a folder that can be listed ({error.strerror}); "
                      "check its permissions") from error
+
+
+def check_classes(root: str | os.PathLike[str], names: Collection[str]) -> None:
+    """Raise ImageError if the folders of classes below a folder are parts of a data set, such as train and test."""
+    if names and SPLITS.issuperset(names):
+        raise ImageError(f"{root}: expected a folder for each class, got {' and '.join(sorted(names))}, which are "
+                         "parts of a data set; give one of them, "
+                         f"{' or '.join(os.path.join(root, name) for name in sorted(names))}")

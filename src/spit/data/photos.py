@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, get_worker_info
 
 from spit.data.crops import central_square
-from spit.data.folders import image_paths
+from spit.data.folders import check_classes, image_paths
 from spit.data.images import decode, load_image
 from spit.data.shards import expand_pattern, index_shard, is_shard, read_member
 from spit.errors import ImageError
@@ -23,7 +23,6 @@ from spit.errors import ImageError
 Item = tuple[Tensor, float, int]
 BAD_SHARE = 0.01
 GAP = 2.0  # photos are reduced in fast steps to at least this many times their final side, then resized exactly
-SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}  # are no names of classes
 _log = logging.getLogger("spit")
 
 
@@ -80,11 +79,8 @@ class Photos(Dataset[Item]):
                     self._places.append(_Place(path, os.path.join(*parts)))
                     found.append(parts[0] if len(parts) > 1 else None)
         self.classes: list[str] = []
-        kinds = {name for name in found if name is not None}
-        if labelled and kinds and kinds <= SPLITS:
-            raise ImageError(f"expected a folder for each class in {', '.join(map(str, sources))}, got "
-                             f"{' and '.join(sorted(kinds))}, which are parts of a data set; give one of them, "
-                             f"{' or '.join(os.path.join(sources[0], kind) for kind in sorted(kinds))}")
+        if labelled:
+            check_classes(sources[0], {name for name in found if name is not None})
         self.labels = torch.full((len(found),), -1)
         if labelled:
             self.classes, self.labels = self._number(found, numbered, classes)

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from spit.data.classes import folder_names, wordnet_ids
-from spit.data.folders import image_paths
+from spit.data.folders import check_classes, image_paths
 from spit.documents import read_json
 from spit.errors import ImageError
 
@@ -117,6 +117,7 @@ def labelled_folder(root: str | Path) -> LabelledFolder:
             raise ImageError(f"{image.image}: expected images in a folder for each class, "
                              f"{root / 'CLASS' / image.name}, got one beside them")
     names = [image.name.partition("/")[0] for image in found]
+    check_classes(root, set(names))
     place = {name: index for index, name in enumerate(sorted(set(names)))}
     return LabelledFolder(root, tuple(place), tuple(replace(image, label=place[name])
                                                     for image, name in zip(found, names, strict=True)))

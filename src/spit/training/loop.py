@@ -90,6 +90,9 @@ class _Loop:
         if count < batch:
             listener.say(f"{plural(count, 'photo')} for batches of {batch}: {plural(self.total, 'step')} in all; a "
                          "smaller optimization.batch makes more")
+        elif asked.epochs * count < batch:
+            listener.say(f"{asked.epochs:g} epochs of {plural(count, 'photo')} are less than a batch of {batch}; "
+                         f"training for 1 step, {batches.epoch(1):.2g} epochs")
         module = task.module.to(team.device).train()
         self.state = State(module, task.groups(), asked)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS)
