@@ -19,11 +19,11 @@ from torch import Tensor
 
 import spit
 from spit.data.photos import Centres, Photos
+from spit.devices import choose_device
 from spit.evaluation.report import machine, new_figure, png_of, tidy
 from spit.evaluation.samples import spread
 from spit.model import SpitModel
 from spit.partition import Partition
-from spit.predictor import choose_device
 from spit.thinning import choose_tokens, spread_tokens
 
 SEED = 0

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
     ("errors", "interruption", "options", "documents", "replay", "locks", "loops"),
-    ("images", "tokens", "contrast", "kernels", "partition", "validation"),
+    ("images", "tokens", "devices", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
      "model", "arrays", "thinning"),

@@ -5,8 +5,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
+import spit
 from spit.config import ModelConfig
 from spit.features import FeatureExtractor
 from spit.model import Output, SpitModel
@@ -222,6 +224,32 @@ def test_with_tokenizer_takes_objects_and_keeps_present_options():
         return PatchTokenizer(16)(images)
 
     assert model.with_tokenizer(halves)(batch(1), record=()).tokens.counts.tolist() == [4]
+
+
+def test_with_backbone_shares_the_parameters():
+    model = spit.create_model("spit_tiny_16", depth=2, num_classes=3).eval()
+    other = model.with_backbone("merging", share=0.75)
+    assert all(one is own for one, own in zip(other.parameters(), model.parameters(), strict=True))
+    assert (other.config.backbone, dict(other.config.backbone_options)) == ("merging", {"share": 0.75})
+    assert not other.backbone.training
+    assert (model.config.backbone, type(model.backbone).__name__) == ("transformer", "Transformer")
+    back = other.with_backbone("transformer")
+    with torch.no_grad():
+        assert torch.equal(back(batch(1)), model(batch(1)))
+
+
+@pytest.mark.usefixtures("restored_parts")
+def test_with_backbone_refuses_other_parameters():
+    class Nothing(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+
+        def forward(self, tokens, recorder=None):
+            return tokens
+
+    spit.register_backbone("nothing", Nothing)
+    with pytest.raises(ValueError, match="with the parameters of 'transformer', got 'nothing' with others"):
+        spit.create_model("spit_tiny_16", depth=1).with_backbone("nothing")
 
 
 def test_with_tokenizer_takes_options_of_a_name():

@@ -22,7 +22,7 @@ from spit.bench.threads import cpu_threads
 from spit.data.crops import central_square
 from spit.errors import ImageError
 from spit.evaluation.runner import _has_bf16
-from spit.predictor import Prediction, Predictor, at_size, choose_device, resize
+from spit.predictor import Prediction, Predictor, at_size, resize
 from spit.tokens import Tokens
 
 TINY: dict[str, Any] = {"tokenizer_options": {"levels": 2}, "resolution": 4, "position_bins": 4, "gradients": False,
@@ -95,20 +95,6 @@ def test_a_file_in_timms_names(tmp_path: Path) -> None:
     assert (found.name, found.size, found.model.config.tokenizer) == ("deit", 224, "patch")
     image = torch.rand(1, 3, 32, 32)
     assert torch.equal(found(image).logits, spit.from_timm(vit())(image))
-
-
-@pytest.mark.parametrize(("device", "message"), [("tpu", "cpu, cuda or auto, got 'tpu'"), ("cuda", "no CUDA device"),
-                                                 ("cuda:7", "'cuda:7'; use cpu")])
-def test_devices_that_are_not_there(device: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match=message):
-        spit.load("no such model, which is not looked for yet", device=device)
-    assert predictor.choose_device("auto") == "cpu"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ValueError, match="torch finds 2 devices for 'cuda:2'; use cpu or cuda:0"):
-        predictor.choose_device("cuda:2")
-    assert (predictor.choose_device("auto"), predictor.choose_device("cuda:1")) == ("cuda", "cuda:1")
 
 
 def test_what_is_no_predictor(model: spit.SpitModel) -> None:
@@ -431,7 +417,7 @@ def test_a_backbone_without_attention(images: list[Tensor]) -> None:
         prediction.explain(PrototypeProjection(made))
     for ask in (lambda: prediction.explain("flow"), lambda: prediction.explain("relevance"),
                 lambda: prediction.segment(layer=0), lambda: prediction.segment(cut_on="keys")):
-        with pytest.raises(ValueError, match="'quiet_mixer' does not report its attention"):
+        with pytest.raises(ValueError, match=r"'quiet_mixer' does not report (its attention|the features)"):
             ask()
 
 
@@ -469,9 +455,3 @@ def test_predictions_of_two_models_do_not_correspond() -> None:
     first, second = (Predictor(spit.create_model("vit_tiny_16").eval(), name)(torch.rand(3, 32, 32)) for name in "ab")
     with pytest.raises(ValueError, match="predictions of one model, got a and b"):
         spit.correspond(first, second)
-
-
-@pytest.mark.parametrize("name", ["cpu:x", "float32", "cpu:", "cuda:-1", "cpu:7", "meta", "", None, "cuda:99999"])
-def test_a_device_that_is_none(name):
-    with pytest.raises(ValueError, match=r"expected (device cpu, cuda|a device that exists)"):
-        choose_device(name)

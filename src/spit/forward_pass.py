@@ -25,7 +25,7 @@ class Trace(NamedTuple):
     """What each layer computed."""
 
     logits: Tensor  # with gradients, they lead back to each layer's attention
-    heads: list[Heads]  # queries, keys, values and answer of each layer
+    heads: list[Heads]  # queries, keys, values and answer of each layer; none if the backbone does not report them
     features: Mapping[int, Tokens]  # the tokens that leave each layer, before the final norm, the class token first
     spans: Spans  # which rows belong to which image
 
@@ -68,18 +68,29 @@ class ForwardPass:
         Args:
             gradients: return logits with their graph, from one more pass.
         """
-        if gradients in self._traces:
-            trace = self._traces[gradients]
-        else:
-            model = self.model.view() if self.model.compiled else self.model  # compiled code reports nothing
-            with torch.inference_mode(False), torch.set_grad_enabled(gradients):
-                values = self.features.values
-                _, trace = traced(model, self.features.replace(values.clone() if values.is_inference() else values))
-            if self._keep:
-                self._traces[gradients] = trace
-        if trace is None:
+        trace = self._trace(gradients)
+        if trace is None or not trace.heads:
             raise ValueError(f"backbone {self.model.config.backbone!r} does not report its attention to the recorder; "
                              "use a method that does not need it, such as lime, or cut the final tokens")
+        return trace
+
+    def layer_features(self, layer: int) -> Tokens:
+        """The tokens that leave a layer, before the final norm, the class token first."""
+        trace = self._trace()
+        if trace is None or layer not in trace.features:
+            raise ValueError(f"backbone {self.model.config.backbone!r} does not report the features of its layers to "
+                             "the recorder; cut the final tokens, without a head")
+        return trace.features[layer]
+
+    def _trace(self, gradients: bool = False) -> Trace | None:
+        if gradients in self._traces:
+            return self._traces[gradients]
+        model = self.model.view() if self.model.compiled else self.model  # compiled code reports nothing
+        with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+            values = self.features.values
+            _, trace = traced(model, self.features.replace(values.clone() if values.is_inference() else values))
+        if self._keep:
+            self._traces[gradients] = trace
         return trace
 
     def forget_gradients(self) -> None:
@@ -101,7 +112,7 @@ class ForwardPass:
         """The tokens that leave a layer, through the final norm, without the class token."""
         if layer == self.model.config.depth - 1:
             return self.tokens
-        rows = self.trace().features[layer]
+        rows = self.layer_features(layer)
         return take_class_token(rows.replace(self.model.backbone.norm(rows.values)))[1]
 
     def layer_keys(self, layer: int) -> Tokens:
@@ -123,7 +134,7 @@ class ForwardPass:
 
 
 def traced(model: SpitModel, features: Tokens) -> tuple[Outputs, Trace | None]:
-    """Run γ, f and h, and record each layer; the trace is None if the backbone does not report its attention."""
+    """Run γ, f and h, and record each layer; the trace is None if the backbone reports nothing."""
     heads: list[Heads] = []
     spans: list[Spans] = []
 
@@ -135,7 +146,8 @@ def traced(model: SpitModel, features: Tokens) -> tuple[Outputs, Trace | None]:
 
     recorder = Recorder({"features": range(model.config.depth)}, observe=observe)
     outputs = model.run(features, recorder)
-    return outputs, Trace(outputs[0], heads, recorder.features, spans[0]) if heads else None
+    spans += [Spans.of(tokens) for tokens in recorder.features.values() if not spans][:1]
+    return outputs, Trace(outputs[0], heads, recorder.features, spans[0]) if spans else None
 
 
 def each_alone(work: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:

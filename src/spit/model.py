@@ -266,6 +266,35 @@ class SpitModel(Conventions):
             tokenizer_options=tokenizer.config() if isinstance(tokenizer, Tokenizer) else {})
         return model
 
+    def with_backbone(self, name: str, **options: Any) -> "SpitModel":
+        """The same model with another f that has the same parameters.
+
+        As with :meth:`with_tokenizer`, the new model shares this one's parameters.
+
+        Args:
+            name: of the backbone: "transformer", "merging", or a registered one.
+            options: of that backbone, as in ``with_backbone("merging", share=0.5)``.
+
+        Raises:
+            ValueError: the backbone has other parameters.
+
+        Example:
+            >>> import spit, torch
+            >>> model = spit.create_model("spit_tiny_16").with_backbone("merging", share=0.75)
+            >>> model(torch.rand(1, 3, 64, 64)).shape
+            torch.Size([1, 1000])
+        """
+        model, config = self.view(), self.config.replace(backbone=name, backbone_options=options)
+        with torch.device("meta"):
+            backbone = config.create_backbone()
+        try:
+            backbone.load_state_dict(model.backbone.state_dict(keep_vars=True), assign=True)
+        except RuntimeError as error:
+            raise ValueError(f"expected a backbone with the parameters of {self.config.backbone!r}, got {name!r} with "
+                             "others; make a new model with it") from error
+        model.backbone, model.config = backbone.train(self.training), config
+        return model
+
     def view(self) -> "SpitModel":
         """A model that shares this one's tokenizer and parameters, with its own mode and hooks; it is not compiled."""
         shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}

@@ -1,6 +1,5 @@
 """Predictor and Prediction: a model that is ready to answer, and what it says about images it has seen."""
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
@@ -18,12 +17,13 @@ from spit import weights
 from spit.data.classes import class_names
 from spit.data.crops import central_square
 from spit.data.images import load_image
+from spit.devices import choose_device
 from spit.drawing.notebook import prediction_png
 from spit.forward_pass import ForwardPass, each_alone
 from spit.images import image_blocks, quantize, to_float
 from spit.model import SpitModel
 from spit.registry import load_model
-from spit.tokens import Tokens, plural
+from spit.tokens import Tokens
 
 if TYPE_CHECKING:
     from spit.attribution import Method, Target
@@ -33,7 +33,6 @@ DEFAULT_SIZE = 224
 LARGEST = 2**14  # side of a square
 SEEN = 2**18  # most pixels of a whole image that a model sees by default, 512 × 512; about 1,000 superpixels
 KEPT = 2**28  # numbers that a Prediction keeps of its layers, 1 GiB of float32; beyond, they are computed again
-DEVICE = re.compile(r"(?P<kind>cpu|cuda)(:(?P<index>\d{1,4}))?")
 ALONE = ("cpu",)  # devices where each image runs alone: a batch is no faster, and an image's answers stay its own
 
 Source = Tensor | NDArray[np.uint8] | Picture | str | PathLike[str]
@@ -77,21 +76,6 @@ def load(source: str | PathLike[str], device: str = "auto", size: int | None = N
                         "spit.Predictor(model)")
     place = choose_device(device)
     return Predictor(load_model(source).to(place), _name_of(Path(source)), size)
-
-
-def choose_device(name: str) -> str:
-    """The name of a device that exists and that spit has kernels for; "auto" is CUDA if there is any, else the CPU."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    found = DEVICE.fullmatch(str(name))
-    if found is None:
-        raise ValueError(f"expected device cpu, cuda or auto, got {name!r}; cuda:1 is the second GPU")
-    present = 1 if found["kind"] == "cpu" else torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if int(found["index"] or 0) >= present:
-        raise ValueError(f"expected a device that exists, but torch finds "
-                         f"{'no CUDA device' if present == 0 else plural(present, 'device')} for {name!r}; use cpu"
-                         f"{' or cuda:0' if found['kind'] == 'cuda' and present else ''}")
-    return str(name)
 
 
 class Predictor:
@@ -148,7 +132,15 @@ class Predictor:
 
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Predictor":
         """The same weights on other tokens; see :meth:`spit.SpitModel.with_tokenizer`."""
-        other = Predictor(self.model.with_tokenizer(tokenizer, **options), self.name, self.size)
+        return self._with_model(self.model.with_tokenizer(tokenizer, **options))
+
+    def with_backbone(self, name: str, **options: Any) -> "Predictor":
+        """The same weights in another f; see :meth:`spit.SpitModel.with_backbone`."""
+        return self._with_model(self.model.with_backbone(name, **options))
+
+    def _with_model(self, model: SpitModel) -> "Predictor":
+        """The same predictor for another model of the same weights."""
+        other = Predictor(model, self.name, self.size)
         if "digest" in vars(self):
             other.digest = self.digest
         return other

@@ -12,9 +12,9 @@ from spit.backbone.merging import MergingTransformer, merge
 from spit.model import SpitModel
 
 
-def small(share: float | None) -> SpitModel:
+def small(share: float | None, **more: object) -> SpitModel:
     torch.manual_seed(0)
-    parts = {} if share is None else {"backbone": "merging", "backbone_options": {"share": share}}
+    parts = {} if share is None else {"backbone": "merging", "backbone_options": {"share": share, **more}}
     return spit.create_model("spit_tiny_16", depth=4, num_classes=7, **parts).eval()
 
 
@@ -60,10 +60,10 @@ def test_padding_changes_nothing(images: Tensor) -> None:
     assert len({len(each) for each in rows}) == 3
     backbone = model.backbone
     assert isinstance(backbone, MergingTransformer)
-    together = backbone._run(rows, [1])
-    alone = [torch.cat(parts) for parts in zip(*(backbone._run([each], [1]) for each in rows), strict=True)]
-    for got, expected in zip(together, alone, strict=True):
-        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+    together, alone = backbone._run(rows, [1]), [backbone._run([each], [1]) for each in rows]
+    assert together.keys() == {1, 3}
+    for layer, got in together.items():
+        torch.testing.assert_close(got, torch.cat([one[layer] for one in alone]), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.75])
@@ -102,6 +102,25 @@ def test_padding_stays_behind() -> None:
     (3, 0.5, [2, 1, 1, 1]), (0, 0.5, [0] * 4)])
 def test_as_many_leave_in_each_block_but_no_more_than_half(tokens: int, share: float, expected: list[int]) -> None:
     assert small(share).backbone.counts(tokens) == expected
+
+
+def test_blocks_that_merge_can_be_chosen(images: Tensor) -> None:
+    plain, merging = small(None), small(0.8125, at=[2])
+    assert merging.backbone.counts(240) == [240, 240, 120, 120]
+    assert small(0.75, at=[1, 3]).backbone.counts(240) == [240, 160, 160, 80]
+    with torch.no_grad():
+        expected, got = (model(images, record=("features",)) for model in (plain, merging))
+    for layer in (0, 1):  # before tokens join
+        assert torch.equal(got.features[layer].values, expected.features[layer].values)
+    for layer in (2, 3):
+        joined = [len(own.unique(dim=0)) for own in got.features[layer].split()]
+        assert joined == [count - count // 2 + 1 for count in got.partition.counts.tolist()]
+
+
+@pytest.mark.parametrize("at", [[], [4], [-1, 2]])
+def test_blocks_that_are_not_there(at: list[int]) -> None:
+    with pytest.raises(ValueError, match="expected at to be blocks from 0 to 3, got "):
+        small(0.8, at=at)
 
 
 def test_models_that_merge_are_saved_and_loaded(images: Tensor, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from spit.batch.ray_pool import Place, _place, open_place
 from spit.batch.run import Corpus, read_rows, run_batch
 from spit.errors import SpitError
 
-COUNT, BLOCK = 60, 3
+COUNT, REJECTS, BLOCK = 40, 4, 2
 
 
 def rows(output: Path) -> list[Path]:
@@ -62,7 +62,7 @@ def test_kills_and_resumes(corpus: Make, tmp_path: Path, monkeypatch: pytest.Mon
     psutil.wait_procs(workers, timeout=60)  # they end with their driver
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr
-    assert f"{COUNT} images: {COUNT - 6} rows and 6 rejects" in ended.stdout
+    assert f"{COUNT} images: {COUNT - REJECTS} rows and {REJECTS} rejects" in ended.stdout
     assert "Traceback" not in ended.stderr
     run_batch(Corpus((str(folder),), Work("explain"), size=112), tmp_path / "alone", Cluster(workers=0), "cpu")
     times = ["decode_seconds", "seconds"]

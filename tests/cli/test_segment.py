@@ -47,7 +47,7 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
 
 def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
     photo(tmp_path / "in/small.png")
-    base = ("segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model)
+    base = ("segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model, "--levels", 4)
     assert "pixels before" not in spit(*base).out
     photo(tmp_path / "in/a.png", 600, 500)
     result = spit(*base)

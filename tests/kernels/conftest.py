@@ -76,7 +76,8 @@ def on_gpu(gpu: OnDevice) -> Callable[..., Any]:
 
 @pytest.fixture
 def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few programs go through all regions, not thousands: the interpreter runs them one after another."""
+    """A few programs, for regions that exist, not thousands: the interpreter runs them one after another."""
+    monkeypatch.setattr("spit.features.extractor.step_of", lambda _: 4)
     monkeypatch.setattr(import_module("spit.kernels.gpu.refinement"), "PROGRAMS", 3)
     monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), "BUSY", 12)
 

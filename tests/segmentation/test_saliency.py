@@ -12,7 +12,7 @@ import spit
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Predictor
-from spit.segmentation import Cut, segment_images, segment_prediction
+from spit.segmentation import Cut, looking, segment_images, segment_prediction
 from spit.segmentation.correspondence import scenes
 from spit.segmentation.saliency import orient
 from spit.tokens import Tokens
@@ -82,6 +82,20 @@ def test_images_one_by_one_and_in_one_prediction(sizes: list[tuple[int, int]], m
     for name in ("values", "tau"):
         assert torch.equal(getattr(found, name), getattr(expected, name))
     assert torch.equal(found.partition.offsets, expected.partition.offsets)
+
+
+def test_tokens_join_for_a_mask_unless_all_are_asked_for(model: SpitModel, scene: Scene) -> None:
+    predictor = Predictor(model)
+    merging = looking(predictor, Cut()).model
+    assert merging.config.backbone == "merging"
+    assert merging.backbone.counts(100) == [100, 50, 50]
+    images = [scene(seed=seed) for seed in range(2)]
+    joined, every = spit.segment(model, images), spit.segment(model, images, merge=False)
+    assert torch.equal(joined.values, segment_prediction(Predictor(merging)(images, crop=False), Cut()).values)
+    assert torch.equal(every.values, predictor(images, crop=False).segment().values)
+    assert not torch.equal(joined.values, every.values)
+    assert looking(predictor, Cut(cut_on="keys")) is predictor
+    assert looking(Predictor(merging), Cut()).model is merging
 
 
 def test_no_images_are_refused(model: SpitModel) -> None:

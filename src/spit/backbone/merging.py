@@ -1,6 +1,6 @@
 """Token merging inside f (Bolya et al., ICLR 2023), for any number of tokens: like tokens join from block to block."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import cast
 
@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from spit.backbone.block import Block
-from spit.backbone.linear import ROWS
+from spit.backbone.linear import ROWS, round_rows
 from spit.backbone.recorder import Recorder
+from spit.backbone.spans import Spans
 from spit.backbone.transformer import Transformer, TransformerOptions
 from spit.replay import round_up
 from spit.tokens import Tokens
@@ -20,17 +21,20 @@ from spit.tokens import Tokens
 class MergingTransformer(nn.Module):
     """A :class:`~spit.backbone.Transformer` of the same weights in which tokens merge, for faster inference.
 
-    Between attention and MLP of each block, an image's tokens alternate between two sets, in their order. Each of the
+    Between attention and MLP of a block, an image's tokens alternate between two sets, in their order. Each of the
     first set finds the one of the second whose key is most like its own, and the pairs that are most alike join: as
-    many in each block, so that the mean over the blocks is ``share`` of the image's tokens. A token is the mean of
-    those that joined in it, and attention adds the logarithm of their number to its logits. The class token never
-    joins. At the end each token gets the values of the one that it is part of, so that every region has its own row.
+    many in each block that merges, so that the mean over all blocks is ``share`` of the image's tokens. A token is the
+    mean of those that joined in it, and attention adds the logarithm of their number to its logits. The class token
+    never joins. At the end each token gets the values of the one that it is part of, so that every region has its own
+    row.
 
     Which tokens of an image join does not depend on the batch. Attention is not recorded: merged tokens have none.
 
     Args:
-        options: see :class:`~spit.backbone.TransformerOptions`; stochastic depth is not used.
+        options: see :class:`~spit.backbone.TransformerOptions`; stochastic depth is not used where tokens merge.
         share: mean tokens of an image over the blocks, of those that enter f, from 0.5 to 1.
+        at: blocks that merge, from 0 (default: all). At most half of the tokens join in a block, so that a few late
+            blocks reach no small share.
 
     Shape:
         Tokens ``(ΣN, D)`` to Tokens ``(ΣN, D)``.
@@ -42,12 +46,15 @@ class MergingTransformer(nn.Module):
         torch.Size([2, 1000])
     """
 
-    def __init__(self, options: TransformerOptions, share: float = 0.5) -> None:
+    def __init__(self, options: TransformerOptions, share: float = 0.5, at: Sequence[int] | None = None) -> None:
         super().__init__()
         if not 0.5 <= share <= 1:
             raise ValueError(f"expected share to be from 0.5 to 1, got {share}")
+        chosen = range(options.depth) if at is None else sorted(set(at))
+        if not chosen or not 0 <= chosen[0] <= chosen[-1] < options.depth:
+            raise ValueError(f"expected at to be blocks from 0 to {options.depth - 1}, got {at}")
         plain = Transformer(options)
-        self.blocks, self.norm, self.share = plain.blocks, plain.norm, share
+        self.blocks, self.norm, self.share, self.at = plain.blocks, plain.norm, share, tuple(chosen)
 
     def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
         """Run the blocks.
@@ -56,22 +63,28 @@ class MergingTransformer(nn.Module):
             tokens: with the class token first in every image.
             recorder: gets features, each token's those of the one that it is part of, and no attention.
         """
-        layers = sorted(recorder.layers.get("features", ())) if recorder else []
-        images = tokens.split()
+        layers = set(recorder.layers.get("features", ())) if recorder else set()
+        spans, values, found = Spans.of(tokens), round_rows(tokens.values), {}
+        for layer in range(self.at[0]):  # as any transformer
+            values = self.blocks[layer](values, spans)
+            found[layer] = values
+        images = tokens.replace(values[: len(tokens.values)]).split()
         batches = [images] if tokens.values.is_cuda else [[image] for image in images]
-        found = [self._run(batch, layers) for batch in batches if batch]
-        last, *kept = (tokens.replace(torch.cat(parts)) for parts in zip(*found, strict=True))
+        merged = [self._run(batch, layers) for batch in batches if batch]
+        found |= {layer: torch.cat([one[layer] for one in merged]) for layer in merged[0]}
         if recorder:
-            recorder.features.update(zip(layers, kept, strict=True))
-        return last.replace(self.norm(last.values))
+            recorder.features.update({layer: tokens.replace(found[layer][: len(tokens.values)]) for layer in layers})
+        return tokens.replace(self.norm(found[len(self.blocks) - 1]))
 
     def counts(self, tokens: int) -> list[int]:
         """How many tokens leave each block, of so many that enter f; the class token is not counted."""
-        leaving = round(tokens * 2 * (1 - self.share) / len(self.blocks))
-        return list(accumulate(self.blocks, lambda left, _: left - min(leaving, left // 2), initial=tokens))[1:]
+        depth = len(self.blocks)
+        leaving = round(tokens * (1 - self.share) * depth / sum(depth - block - 0.5 for block in self.at))
+        return list(accumulate(range(depth), lambda left, block: left - min(leaving, left // 2) * (block in self.at),
+                               initial=tokens))[1:]
 
-    def _run(self, images: Sequence[Tensor], layers: Sequence[int]) -> list[Tensor]:
-        """The rows of some images, packed, after the last block and after each of some layers."""
+    def _run(self, images: Sequence[Tensor], layers: Collection[int]) -> dict[int, Tensor]:
+        """The rows of some images, packed, after the last block and some others, from the first that merges."""
         values = pad_sequence(list(images), batch_first=True)  # (B, N, D)
         values = F.pad(values, (0, 0, 0, -values.shape[1] % ROWS))
         counts = torch.tensor([[len(image), *(left + 1 for left in self.counts(len(image) - 1))] for image in images])
@@ -80,25 +93,29 @@ class MergingTransformer(nn.Module):
         sizes, part_of = present.to(values.dtype), rows.expand_as(present)
         leaving, most = -counts.diff().T.to(values.device), counts.amax(0).tolist()[1:]
         after = {}
-        for layer, block in enumerate(cast(Iterable[Block], self.blocks)):
+        for layer in range(self.at[0], len(self.blocks)):
+            block = cast(Block, self.blocks[layer])
             mixed, keys = _attend(block, values, sizes)
             values = values + block.scale1(mixed)
-            values, sizes, moved = merge(values, sizes, keys, leaving[layer], round_up(most[layer], ROWS))
-            part_of = moved.gather(1, part_of)
+            if layer in self.at:
+                values, sizes, moved = merge(values, sizes, keys.mean(1), leaving[layer], round_up(most[layer], ROWS))
+                part_of = moved.gather(1, part_of)
+                first = torch.arange(len(values), device=values.device)[:, None] * values.shape[1]
+                places = (first + part_of)[present]  # of each token in the packed rows
             values = values + block.scale2(block.mlp(block.norm2(values).flatten(0, 1))).view_as(values)
             if layer in layers or layer == len(self.blocks) - 1:
-                after[layer] = values.gather(1, part_of[..., None].expand(-1, -1, values.shape[2]))[present]
-        return [after[layer] for layer in (len(self.blocks) - 1, *layers)]
+                after[layer] = values.flatten(0, 1).index_select(0, places)
+        return after
 
 
 def _attend(block: Block, values: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Attention in proportion to sizes, ``(B, N, D)``, and the keys as a mean over heads, ``(B, N, d)``."""
+    """Attention in proportion to sizes, ``(B, N, D)``, and the keys, ``(B, heads, N, d)``."""
     attention = block.attention
     projected = attention.qkv(block.norm1(values).flatten(0, 1))  # (BN, 3D)
     query, key, value = (projected.view(*values.shape[:2], 3, attention.heads, -1).permute(2, 0, 3, 1, 4)).unbind()
     mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=sizes.to(query).log()[:, None, None])
     answer: Tensor = attention.projection(mixed.transpose(1, 2).flatten(2).flatten(0, 1))
-    return answer.view_as(values), key.mean(1)
+    return answer.view_as(values), key
 
 
 def merge(values: Tensor, sizes: Tensor, keys: Tensor, leaving: Tensor, rows: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -19,7 +19,7 @@ from spit.drawing import encode_labels, encode_png
 from spit.errors import SpitError
 from spit.parts import TOKENIZERS
 from spit.predictor import Prediction, Predictor, resize
-from spit.segmentation import Cut, segment_prediction
+from spit.segmentation import Cut, looking, segment_prediction
 from spit.segmentation.head import head_for
 from spit.segmentation.rle import encode_mask
 
@@ -74,8 +74,9 @@ class Operation:
     """
 
     def __init__(self, predictor: Predictor, work: Work = Work(), size: int | None = None) -> None:  # noqa: B008
-        self.predictor, self.work, self.size = predictor, work, size
         self.cut = Cut(method=work.method) if work.op == "segment" else None
+        self.predictor = predictor if self.cut is None else looking(predictor, self.cut)
+        self.work, self.size = work, size
         self.method = None
         if work.op in ("classify", "explain"):
             predictor.expect_classes()

@@ -15,8 +15,8 @@ from typing import Any
 
 from spit.batch.options import Cluster
 from spit.batch.worker import Done, Job, Worker
+from spit.devices import choose_device
 from spit.errors import MissingExtra, SpitError
-from spit.predictor import choose_device
 
 PATIENCE = 10  # seconds for a cluster to answer
 STORE = 2**27  # bytes of the object store of a local Ray, which holds numbers only

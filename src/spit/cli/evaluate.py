@@ -6,7 +6,7 @@ import typer
 
 from spit.cli.help import Command, Group
 from spit.cli.measuring import Data, Evaluating, Protocols, measure
-from spit.cli.options import Models, Running, TokenizerChoice, command
+from spit.cli.options import Merging, Models, Running, TokenizerChoice, command
 from spit.evaluation.classification import Classification, Head, as_paper
 from spit.evaluation.counts import PAPER, Counts, Resizing
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
@@ -21,7 +21,7 @@ from spit.evaluation.swap import Swap
 from spit.evaluation.threshold import Threshold, Thresholds
 from spit.options import Options, option, same
 from spit.predictor import load
-from spit.segmentation import Cut
+from spit.segmentation import Cut, looking
 from spit.tokenizers import SuperpixelTokenizer
 
 evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.\n\nWith --output, a "
@@ -138,7 +138,8 @@ def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, resizing: R
 
 @command
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, protocols: Protocols, baseline: Baseline,
-             folders: MaskFolders, computing: Computing, evaluating: Evaluating, running: Running) -> int:
+             folders: MaskFolders, merging: Merging, computing: Computing, evaluating: Evaluating,
+             running: Running) -> int:
     """IoU, accuracy and max F of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 
     --data is ECSSD (images/ and ground_truth_mask/), DUTS, DUT-OMRON, Oxford Pets, or images/ and masks/ of the same
@@ -150,9 +151,10 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, p
     if protocols.as_paper and cut != Cut():
         raise ValueError("--as-paper sets the options of the cut; leave out --tau, --cut-on, --layer, --foreground and "
                          "--scales")
-    cut = AS_PAPER if protocols.as_paper else cut
+    cut, merge = (AS_PAPER, False) if protocols.as_paper else (cut, merging.merge)
     samples = spread(find_samples(data, folders), evaluating.limit)
-    cases = [SaliencyCase(one, cut, models.size) for one in models.load(running.device, tokenizer)]
+    cases = [SaliencyCase(looking(one, cut, merge), cut, models.size)
+             for one in models.load(running.device, tokenizer)]
     if baseline.baseline is not None:
         cases += baseline_cases(load(baseline.baseline, running.place), models.size)
     return measure(Saliency(data, samples, cases), evaluating, running, computing)

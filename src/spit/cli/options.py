@@ -19,9 +19,10 @@ from spit.cli.console import shown, waiting
 from spit.cli.help import describe, value_name
 from spit.config import ModelConfig
 from spit.data.images import MAX_PIXELS, load_image
+from spit.devices import choose_device
 from spit.options import Options, Spec, declared, option
 from spit.parts import TOKENIZERS
-from spit.predictor import Predictor, choose_device, load
+from spit.predictor import Predictor, load
 from spit.tokenizers import Tokenizer, create_tokenizer
 
 TOKEN_SIDE = 16  # of a square patch in pixels; a superpixel of the default tokenizer has about as many
@@ -64,6 +65,14 @@ class Output(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_folder(self.output)
+
+
+@dataclass(frozen=True)
+class Merging(Options):
+    """How many tokens the transformer computes for masks."""
+
+    merge: bool = option(True, "Join half of the tokens with others like them, a third of the way through the "
+                               "transformer: three quarters of the time, and masks as good")
 
 
 @dataclass(frozen=True)

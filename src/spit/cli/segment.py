@@ -13,14 +13,14 @@ from spit.cli.claims import Shared
 from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
-from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
+from spit.cli.options import Images, Merging, Models, Output, Reading, Running, TokenizerChoice
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
 from spit.evaluation.runner import Precise, autocast
 from spit.options import Options, option
 from spit.predictor import SEEN
-from spit.segmentation import Cut, Segmentation, segment_prediction
+from spit.segmentation import Cut, Segmentation, looking, segment_prediction
 from spit.segmentation.head import head_for
 from spit.tokens import plural
 
@@ -37,7 +37,8 @@ class Repeating(Options):
 
 
 def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, repeating: Repeating,
-            reading: Reading, precise: Precise, sharing: Sharing, output: Output, running: Running) -> int:
+            reading: Reading, merging: Merging, precise: Precise, sharing: Sharing, output: Output,
+            running: Running) -> int:
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
@@ -51,6 +52,7 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     predictor = models.load_one(running.device, tokenizer)
     cut.layer_of(predictor.model.config.depth)  # now, rather than for every image
     head = head_for(predictor, cut.method, cut.token_head)
+    predictor = looking(predictor, cut, merging.merge)
     precision = precise.precision or "fp32"
     autocast(predictor.device, precision)  # refuses now what it cannot do
     settings = {"model": predictor.digest, "config": predictor.model.config.to_dict(), "cut": cut.to_dict(),

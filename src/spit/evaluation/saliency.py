@@ -66,6 +66,11 @@ class SaliencyCase(ModelCase):
         head = head_for(self.predictor, self.cut.method, self.cut.token_head)
         return self.cut.method or ("both" if head else "cut")
 
+    @property
+    def merged(self) -> bool:
+        """Whether tokens join inside f."""
+        return self.predictor.model.config.backbone == "merging"
+
     def config(self) -> dict[str, Any]:
         head = head_for(self.predictor, self.cut.method, self.cut.token_head)
         return {**super().config(), "cut": asdict(self.cut), "token_head": head and head.digest, "size": self.shorter}
@@ -103,7 +108,7 @@ class Row:
     """One case's figures.
 
     Attributes:
-        cut: options of the cut, and the size that the model saw.
+        cut: options of the cut, the size that the model saw, and whether tokens joined inside f.
         images: how many were counted; ``empty`` more have a mask without any foreground and are in no figure.
         max_f: F at the best threshold of all images together, β² = 0.3, as TokenCut; ``threshold`` is that one.
         max_f_own: the mean of F at each image's own best threshold, β² = 0.09, as SelfMask and FOUND.
@@ -180,7 +185,7 @@ def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record
     threshold, max_f = _max_f(_curves(values, BETA2))
     return Row(
         model=case.predictor.name, tokenizer=case.predictor.model.config.tokenizer,
-        cut={**asdict(case.cut), "method": case.method, "size": case.shorter},
+        cut={**asdict(case.cut), "method": case.method, "size": case.shorter, "merge": case.merged},
         images=len(values), empty=len(records) - len(values),
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         max_f=max_f, threshold=threshold, max_f_own=share([float(own.max()) for own in _curves(values, OWN_BETA2)]),
@@ -213,4 +218,5 @@ def _words(cut: dict[str, Any]) -> tuple[str, str]:
     how += [f"{cut['size']} px"] if cut["size"] else []
     how += [f"{cut['scales']} scales"] if cut["scales"] > 1 else []
     how += ["clean"] if cut["clean"] else []
+    how += ["merged"] if cut["merge"] else []
     return cut["cut_on"] + ("" if cut["layer"] == -1 else f" of layer {cut['layer']}"), ", ".join(how)

@@ -98,8 +98,7 @@ class TokenHead:
 
 def stacked_tokens(seen: ForwardPass, layers: Iterable[int]) -> list[Tokens]:
     """The tokens that leave each of some layers, without the class token, as a head sees them, float32."""
-    features = seen.trace().features
-    found = [take_class_token(features[layer])[1] for layer in layers]
+    found = [take_class_token(seen.layer_features(layer))[1] for layer in layers]
     return [tokens.replace(F.layer_norm(tokens.values.float(), tokens.values.shape[1:])) for tokens in found]
 
 

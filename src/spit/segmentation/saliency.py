@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spit.backbone import Transformer
 from spit.drawing.notebook import segmentation_png
 from spit.forward_pass import ForwardPass, each_alone
 from spit.images import to_float
@@ -119,7 +120,8 @@ class Segmentation:
         return f"Segmentation(foreground [{shares}{more}], {self.partition!r})"
 
 
-def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None = None, **options: Any) -> Segmentation:
+def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None = None, merge: bool = True,
+            **options: Any) -> Segmentation:
     """Find the salient object of each image: TokenCut on the model's own tokens, and a linear head on them.
 
     Tokens, except the class token, form a graph, joined where their cosine is above τ. Its normalised cut gives the
@@ -140,6 +142,7 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
         images: what :class:`spit.Predictor` takes, whole, of any size; not modified.
         size: shorter side that the model sees (default: the image's own, up to 512 × 512 pixels in all); maps come back
             at the image's own pixels.
+        merge: join like tokens inside f, see :func:`looking`; ``prediction.segment()`` has the tokens of its own pass.
         options: of :class:`~spit.segmentation.Cut`.
 
     Example:
@@ -149,15 +152,30 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
         torch.Size([1, 64, 48])
     """
     cut = Cut.from_dict(options, "option of segment")
-    return segment_prediction(Predictor.of(model)(images, crop=False, size=size), cut)
+    return segment_prediction(looking(Predictor.of(model), cut, merge)(images, crop=False, size=size), cut)
+
+
+def looking(predictor: Predictor, cut: Cut, merge: bool = True) -> Predictor:
+    """The predictor that looks at images for a cut: with ``merge``, half of the tokens join another inside f.
+
+    This happens in the block after the first third (:class:`~spit.backbone.MergingTransformer`) and takes three
+    quarters of the time; masks are as good (docs/segmentation.md). Compiled models, registered backbones and cuts of
+    keys look with all tokens.
+    """
+    model = predictor.model
+    if not merge or model.compiled or not isinstance(model.backbone, Transformer) or cut.cut_on == "keys":
+        return predictor
+    depth = model.config.depth
+    return predictor.with_backbone("merging", at=[depth // 3], share=1 - (depth - depth // 3 - 0.5) / 2 / depth)
 
 
 def segment_images(predictor: Predictor, images: Sequence[Tensor], cut: Cut, size: int | None = None) -> Segmentation:
-    """:func:`segment` for a list of images. On a CPU each is looked at and cut alone, all of it on one thread.
+    """Look at a list of images and segment them. On a CPU each is looked at and cut alone, all of it on one thread.
 
     So threads do not wait for each other between the steps.
 
     Args:
+        predictor: see :func:`looking`.
         images: ``(C, H, W)`` each, on the predictor's device.
         size: as for :func:`segment`.
     """

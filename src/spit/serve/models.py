@@ -9,9 +9,10 @@ from spit.attribution import METHODS, Lime, Method, create_method
 from spit.attribution.lime import check_lime
 from spit.attribution.prototypes import PrototypeProjection, find_prototypes
 from spit.attribution.removal import TokenRemoval
+from spit.devices import choose_device
 from spit.errors import SpitError
 from spit.interruption import may_stop
-from spit.predictor import Predictor, choose_device, load
+from spit.predictor import Predictor, load
 from spit.registry import ARCHITECTURES, checkpoint_folder, list_models, model_config
 from spit.serve.errors import ApiError
 from spit.tokenizers import create_tokenizer

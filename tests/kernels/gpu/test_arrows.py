@@ -19,7 +19,7 @@ OnGpu = Callable[..., Any]
 @pytest.fixture(scope="module")
 def images(photo: Callable[[str, int], Tensor]) -> list[Tensor]:
     """Two of one size, one of another."""
-    return [photo("astronaut", 24)[:, :18], photo("coffee", 24)[:, 6:], photo("chelsea", 15)]
+    return [photo("astronaut", 16)[:, :12], photo("coffee", 16)[:, 4:], photo("chelsea", 11)]
 
 
 def assert_same(got: Partition, expected: Partition) -> None:
