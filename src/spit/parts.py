@@ -75,9 +75,11 @@ def check_partition(partition: object, blocks: Sequence[Tensor], hint: str) -> N
     if partition.offsets.device != blocks[0].device:
         raise ValueError(f"expected a partition on {blocks[0].device}, where the images are, got "
                          f"{partition.offsets.device}; {hint}")
-    sizes, labelled = ([block.shape[-2:] for block in part for _ in range(len(block))]
-                       for part in (blocks, partition.blocks))
-    for index, (size, got) in enumerate(zip(sizes, labelled, strict=True)):
+    shapes, labelled = ([(len(block), block.shape[-2:]) for block in part] for part in (blocks, partition.blocks))
+    if shapes == labelled:  # else image by image, since they may be in other blocks
+        return
+    sizes, found = ([size for count, size in part for _ in range(count)] for part in (shapes, labelled))
+    for index, (size, got) in enumerate(zip(sizes, found, strict=True)):
         if size != got:
             raise ValueError(f"expected labels of {size[0]}×{size[1]} for image {index}, got {got[0]}×{got[1]}; {hint}")
 
