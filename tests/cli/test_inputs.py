@@ -1,13 +1,15 @@
 import json
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
+from spit.bench.threads import cpu_threads
 from spit.cli.console import Say
-from spit.cli.inputs import Document, Input, answer_each, find_inputs
+from spit.cli.inputs import Document, Input, answer_each, find_inputs, side_by_side
 from spit.cli.options import Output
 from spit.errors import ImageError
 
@@ -152,3 +154,29 @@ def test_files_that_replace_another_images_are_reported(tmp_path: Path, capsys: 
     assert json.loads(about.read_text()) == document
     assert (document["image"], document["tokens"], document["files"]) == ("b/cat.jpg", 4, {"mask": "cat.mask.png"})
     assert (tmp_path / "out/cat.mask.png").read_bytes() == b"2"
+
+
+def test_images_side_by_side(tmp_path: Path) -> None:
+    items = [Input(Path(name), PurePath(name), tmp_path, frozenset()) for name in "abCDefghijk"]
+
+    def groups(alone: Callable[[Input], bool] | None) -> list[str]:
+        return ["".join(item.path.name for item in group) for group in side_by_side(iter(items), alone)]
+
+    assert groups(None) == list("abCDefghijk")
+    with cpu_threads(1):
+        assert groups(lambda item: item.path.name.isupper()) == ["ab", "C", "D", "efgh", "ijk"]
+
+
+def test_each_image_of_a_group_answers_or_fails_for_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items = [Input(Path(f"{number}.png"), PurePath(str(number)), tmp_path, frozenset()) for number in range(5)]
+    shown: list[dict[str, Any]] = []
+
+    def work(item: Input, say: Any) -> dict[str, Any]:
+        if item.stem.name == "3":
+            raise ImageError(f"{item.path}: broken")
+        return {"image": item.stem.name, "threads": torch.get_num_threads()}
+
+    with cpu_threads(2):
+        assert answer_each(items, "Working", work, shown.extend, False, alone=lambda item: False) == 2
+    assert shown == [{"image": name, "threads": 1} for name in "0124"]
+    assert capsys.readouterr().err == "spit: 3.png: broken\nspit: 1 of 5 images failed\n"

@@ -1,10 +1,11 @@
 import errno
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from spit.cli.outputs import read_about, write_files
+from spit.cli.outputs import read_about, real_paths, write_files
 
 
 def test_writes_all_and_replaces(tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
@@ -43,7 +44,7 @@ def test_a_folder_that_is_a_file(tmp_path: Path, names: Callable[[Path], list[st
 def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "cat.overlay.png").write_text("mine")
     with pytest.raises(ValueError, match="you gave and would be overwritten"):
-        write_files({tmp_path / "sub/../cat.overlay.png": b"x"}, [tmp_path / "cat.overlay.png"])
+        write_files({tmp_path / "sub/../cat.overlay.png": b"x"}, real_paths([tmp_path / "cat.overlay.png"]))
     assert (tmp_path / "cat.overlay.png").read_text() == "mine"
 
 
@@ -52,3 +53,13 @@ def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> 
     if content is not None:
         (tmp_path / "a.json").write_bytes(content)
     assert read_about(tmp_path / "a.json") == {"files": {}}
+
+
+def test_threads_do_not_mix_their_files(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        write_files({tmp_path / f"{number}.{kind}": f"{number} {kind}".encode() * 999 for kind in ("a", "b", "c")})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(200)))
+    assert len(list(tmp_path.iterdir())) == 600
+    assert all(path.read_text().startswith(path.name.replace(".", " ")) for path in tmp_path.iterdir())

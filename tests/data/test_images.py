@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
-from spit.data.images import FORMATS, load_image
+from spit.data.images import FORMATS, header_size, load_image
 from spit.errors import ImageError
 
 LOSSLESS = {
@@ -493,3 +493,11 @@ def test_threads_leave_the_warning_filters_alone() -> None:
 def test_every_format_is_one_that_pillow_knows() -> None:
     Image.init()
     assert set(FORMATS) <= set(Image.OPEN)
+
+
+def test_the_size_in_a_header(tmp_path: Path) -> None:
+    Image.new("RGB", (7, 5)).save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes((tmp_path / "a.png").read_bytes()[:20])
+    assert [header_size(tmp_path / name) for name in ("a.png", "b.png", "none.png")] == [(7, 5), (0, 0), (0, 0)]
+    os.mkfifo(tmp_path / "c.png")
+    assert header_size(tmp_path / "c.png") == (0, 0)  # without waiting for a writer

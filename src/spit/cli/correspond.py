@@ -7,7 +7,7 @@ from torch import Tensor
 from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.inputs import find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
-from spit.cli.outputs import write_files
+from spit.cli.outputs import real_paths, write_files
 from spit.drawing import Tile, draw_panel, encode_png
 from spit.drawing.panel import level
 from spit.drawing.pictures import as_picture
@@ -45,7 +45,7 @@ def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: 
         temperature = mixing.softmax_temperature
         shares = [[colored_share(source, one, temperature) for one in made] for source in made]
         picture = _draw([path.stem for path in paths], pixels, all_pairs(made, temperature), shares)
-        write_files({target: picture}, paths)
+        write_files({target: picture}, real_paths(paths))
     if running.as_json:
         print_json({"picture": str(target), "images": [str(path) for path in paths], "temperature": temperature,
                     "colored": [[round(share, 6) for share in row] for row in shares]})

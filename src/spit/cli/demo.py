@@ -15,7 +15,7 @@ from spit.bench.photos import sample_photos
 from spit.cli.classify import show_top, top_json
 from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.options import Models, Output, Reading, Running
-from spit.cli.outputs import write_files
+from spit.cli.outputs import real_paths, write_files
 from spit.drawing import Tile, draw_mean_colors, draw_overlay, draw_panel, encode_png
 from spit.drawing.bars import draw_bars
 from spit.drawing.panel import LARGEST, THEMES, Theme, fit
@@ -61,7 +61,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
         foreground = float(found.mask[0].float().mean())
         say("Drawing")
         target = output.output / "demo.png"
-        write_files({target: _draw(pixels, prediction, heat, found, THEMES[sample.theme])}, [path])
+        write_files({target: _draw(pixels, prediction, heat, found, THEMES[sample.theme])}, real_paths([path]))
     if running.as_json:
         print_json({"image": str(path), "width": pixels.shape[2], "height": pixels.shape[1], "tokens": tokens,
                     "milliseconds": round(milliseconds, 2), "classes": classes, "foreground": round(foreground, 6),

@@ -2,26 +2,29 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain
 from os.path import realpath
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from spit import __version__
 from spit.cli import tracebacks
 from spit.cli.companions import companions
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
-from spit.cli.outputs import read_about, write_files
+from spit.cli.outputs import read_about, real_paths, write_files
 from spit.data.folders import image_paths
 from spit.errors import ImageError, SpitError
+from spit.forward_pass import each_alone
 
 if TYPE_CHECKING:
     from spit.cli.claims import Shared
 
 Document = dict[str, Any]
+FOR_EACH_THREAD = 4  # images of a group, so that threads seldom wait for each other
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Input:
     path: Path
     stem: PurePath
     folder: Path
-    given: list[Path]  # every image of the run; outputs never overwrite them
+    given: frozenset[str]  # the real paths of every image of the run; outputs never overwrite them
 
     def name(self, suffix: str) -> str:
         """The path of an output below the folder."""
@@ -70,8 +73,9 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
             found.setdefault(file, name)
     # Names are compared as a file system that ignores case does.
     stems = Counter(str(name.with_suffix("")).casefold() for name in found.values())
+    given = real_paths(found)
     inputs = [Input(file, name if stems[str(name.with_suffix("")).casefold()] > 1 else name.with_suffix(""),
-                    output or Path(), list(found)) for file, name in found.items()]
+                    output or Path(), given) for file, name in found.items()]
     taken: dict[str, Path] = {}
     for item in inputs:
         other = taken.setdefault(str(item.stem).casefold(), item.path)
@@ -83,7 +87,7 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
 def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input, Say], Document],
                 show_all: Callable[[list[Document]], None], as_json: bool, shared: "Shared | None" = None,
-                workers: int = 0, **about: Any) -> int:
+                workers: int = 0, alone: Callable[[Input], bool] | None = None, **about: Any) -> int:
     """Work on every image behind a progress bar, print the answers, and return the exit code.
 
     An image that fails is reported, and the others go on. A single image raises its error. A full disk and the like
@@ -94,6 +98,8 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
         show_all: prints the answers if there are any.
         shared: takes answers of other processes on the same images; an image that one is working on comes last.
         workers: processes on the images of ``shared``, this one among them; 0 is this one alone.
+        alone: whether an image has all threads; the others are worked on side by side, a thread each (default: each
+            has all threads).
         about: what JSON has beside images and failures.
     """
     found: dict[Path, Document] = {}
@@ -110,17 +116,22 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
             else:
                 others.append(item)
 
+    def attempt(item: Input, say: Say, wait: bool = False) -> None:
+        try:
+            answer(item, say, wait)
+        except (SpitError, ValueError) as error:
+            if len(inputs) == 1 or tracebacks.wanted():
+                raise
+            reason = tracebacks.own_tokenizer_line(error) or " ".join(str(error).split())
+            failed.append({"image": str(item.path), "error": reason})
+            tell(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
+
     others_run = companions(min(workers, len(inputs)) - 1, shared.before) if shared is not None else nullcontext()
     with others_run, track(inputs, description) as (items, say):
-        for item, wait in chain(((item, False) for item in items), ((item, True) for item in others)):
-            try:
-                answer(item, say, wait)
-            except (SpitError, ValueError) as error:
-                if len(inputs) == 1 or tracebacks.wanted():
-                    raise
-                reason = tracebacks.own_tokenizer_line(error) or " ".join(str(error).split())
-                failed.append({"image": str(item.path), "error": reason})
-                tell(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
+        for group in side_by_side(items, alone):
+            each_alone(lambda item: attempt(item, say), group)
+        for item in others:
+            attempt(item, say, wait=True)
     answers = [found[item.path] for item in inputs if item.path in found]
     if failed:
         tell(f"{len(failed)} of {len(inputs)} images failed")
@@ -129,6 +140,22 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
     elif answers:
         show_all(answers)
     return 2 if failed else 0
+
+
+def side_by_side(items: Iterable[Input], alone: Callable[[Input], bool] | None) -> Iterator[list[Input]]:
+    """Images in their order, in groups that torch's threads divide among them; those that are to be alone are."""
+    group: list[Input] = []
+    for item in items:
+        if alone is None or alone(item):
+            yield from filter(None, (group, [item]))
+            group = []
+        else:
+            group.append(item)
+            if len(group) == FOR_EACH_THREAD * torch.get_num_threads():
+                yield group
+                group = []
+    if group:
+        yield group
 
 
 def show_files(documents: list[Document], folder: Path, headings: Sequence[str],

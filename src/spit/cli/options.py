@@ -72,7 +72,7 @@ class Merging(Options):
     """How many tokens the transformer computes for masks."""
 
     merge: bool = option(True, "Join half of the tokens with others like them, a third of the way through the "
-                               "transformer: three quarters of the time, and masks as good")
+                               "transformer: less time, and masks as good")
 
 
 @dataclass(frozen=True)

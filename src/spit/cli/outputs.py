@@ -1,7 +1,8 @@
 """Files written whole or not at all."""
 
 import os
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,27 @@ from spit.cli.console import shown
 from spit.documents import read_json
 
 
-def write_files(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
-    """Write files that belong together: all under temporary names first, then each to its own name.
+def real_paths(paths: Iterable[Path]) -> frozenset[str]:
+    """Where paths lead."""
+    return frozenset(map(os.path.realpath, paths))  # unlike resolve, also of links in a circle
 
-    If the disk is full or a folder cannot be written, no temporary or half-written file is left. ``inputs`` must not be
-    overwritten.
+
+def write_files(contents: Mapping[Path, bytes], protected: Collection[str] = ()) -> None:
+    """Write files that belong together: all under temporary names first, then each to its own name; safe in threads.
+
+    If the disk is full or a folder cannot be written, no temporary or half-written file is left.
+
+    Args:
+        contents: bytes by path.
+        protected: :func:`real_paths` that must not be overwritten.
     """
-    protected = {os.path.realpath(path) for path in inputs}  # unlike resolve, also of links in a circle
     for path in contents:
         if os.path.realpath(path) in protected:
             raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
     temporaries: dict[Path, Path] = {}
     try:
         for index, (path, data) in enumerate(contents.items()):
-            temporary = path.with_name(f".spit-{os.getpid()}-{index}")
+            temporary = path.with_name(f".spit-{os.getpid()}-{threading.get_ident()}-{index}")
             temporaries[path] = temporary
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)

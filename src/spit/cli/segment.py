@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Merging, Models, Output, Reading, Running, TokenizerChoice
+from spit.data.images import header_size
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
 from spit.errors import Stopped
 from spit.evaluation.runner import Precise, autocast
 from spit.options import Options, option
-from spit.predictor import SEEN
+from spit.predictor import ALONE, SEEN
 from spit.segmentation import Cut, Segmentation, looking, segment_prediction
 from spit.segmentation.head import head_for
 from spit.tokens import plural
@@ -76,6 +78,9 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
             "tokens": int(found.partition.counts[0]), "foreground": round(float(found.mask[0].float().mean()), 6),
             "tau": None if found.tau[0].isnan() else float(found.tau[0]), "settings": settings}, _draw(image, found))
 
+    def alone(item: Input) -> bool:  # a large one needs the memory, and fills the threads
+        return predictor.device.type not in ALONE or prod(header_size(item.path)) > SEEN
+
     def show_all(documents: list[dict[str, Any]]) -> None:
         show_files(documents, output.output, ("tokens", "foreground"), lambda document: (
             f"{document['tokens']:,}", f"{document['foreground']:.1%}"))
@@ -90,7 +95,7 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
             show(f"{len(shared.taken)} of {len(documents)} were done earlier with these settings; --again repeats them")
 
     try:
-        return answer_each(inputs, "Segmenting", work, show_all, running.as_json, shared, sharing.workers,
+        return answer_each(inputs, "Segmenting", work, show_all, running.as_json, shared, sharing.workers, alone,
                            output=str(output.output), done_earlier=shared.taken)
     except KeyboardInterrupt:
         raise Stopped("stopped; the same command continues with the remaining images") from None

@@ -4,6 +4,7 @@ import ctypes
 import io
 import logging
 import os
+import sys
 import threading
 import warnings
 from contextlib import suppress
@@ -103,6 +104,16 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
         except Exception as error:  # on damaged bytes Pillow's decoders raise many kinds of errors
             raise ImageError(f"{shown}: expected a whole {image.format} image, but its data is truncated or damaged "
                              f"({_reason(error)}); get the file again") from error
+
+
+def header_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Width and height according to the header of a file; 0, 0 if it cannot be read."""
+    try:
+        name, file = _open(path)
+        with _quiet, file:
+            return _identify(file, name, sys.maxsize).size
+    except ImageError:
+        return 0, 0
 
 
 def _open(source: ImageSource) -> tuple[str, BinaryIO]:

@@ -12,7 +12,6 @@ from spit.partition import Partition
 
 LIGHT = (255, 226, 64)  # yellow line on dark parts
 DARK = (16, 24, 64)  # navy line on bright parts
-LARGE = 4_000_000  # pixels
 BRIGHT = 160  # luma from which a neighbourhood gets the dark line; the light line's luma is 216
 
 
@@ -96,9 +95,9 @@ def as_picture(image: Tensor) -> Image.Image:
 
 
 def encode_png(picture: Image.Image) -> bytes:
-    """The picture as the bytes of a PNG file; a large one is compressed less, which takes a third of the time."""
+    """The picture as the bytes of a PNG file."""
     buffer = io.BytesIO()
-    picture.save(buffer, "PNG", compress_level=6 if picture.width * picture.height <= LARGE else 1)
+    picture.save(buffer, "PNG", compress_level=2)  # a quarter of level 6's time, files of photos 5 % larger
     return buffer.getvalue()
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from PIL import Image
 
 from spit.data.classes import folder_names, wordnet_ids
 from spit.data.folders import check_classes, image_paths
+from spit.data.images import header_size
 from spit.documents import read_json
 from spit.errors import ImageError
 
@@ -44,11 +44,7 @@ class Sample:
 
     def size(self) -> tuple[int, int]:
         """Width and height according to the file's header; 0, 0 if it cannot be read."""
-        try:
-            with Image.open(self.image) as image:
-                return image.size
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            return 0, 0
+        return header_size(self.image)
 
 
 def find_images(root: str | Path) -> list[Sample]:
