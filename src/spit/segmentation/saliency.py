@@ -158,8 +158,8 @@ def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None =
 def looking(predictor: Predictor, cut: Cut, merge: bool = True) -> Predictor:
     """The predictor that looks at images for a cut: with ``merge``, half of the tokens join another inside f.
 
-    This happens in the block after the first third (:class:`~spit.backbone.MergingTransformer`) and takes four
-    fifths of the time on a CPU; masks are as good (docs/segmentation.md). Compiled models, registered backbones and cuts of
+    This happens in the block after the first third (:class:`~spit.backbone.MergingTransformer`) and takes four fifths
+    of the time on a CPU; masks are as good (docs/segmentation.md). Compiled models, registered backbones and cuts of
     keys look with all tokens.
     """
     model = predictor.model
