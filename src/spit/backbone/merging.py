@@ -67,7 +67,8 @@ class MergingTransformer(nn.Module):
         spans, values, found = Spans.of(tokens), round_rows(tokens.values), {}
         for layer in range(self.at[0]):  # as any transformer
             values = self.blocks[layer](values, spans)
-            found[layer] = values
+            if layer in layers:
+                found[layer] = values
         images = tokens.replace(values[: len(tokens.values)]).split()
         batches = [images] if tokens.values.is_cuda else [[image] for image in images]
         merged = [self._run(batch, layers) for batch in batches if batch]
