@@ -252,6 +252,13 @@ def test_with_backbone_refuses_other_parameters():
         spit.create_model("spit_tiny_16", depth=1).with_backbone("nothing")
 
 
+@pytest.mark.parametrize("options", [{"shares": 1}, {"options": 1}])
+def test_with_backbone_names_its_options(options):
+    with pytest.raises(ValueError, match="unknown option of backbone 'merging'") as refused:
+        spit.create_model("spit_tiny_16", depth=1).with_backbone("merging", **options)
+    assert "nearest known one is 'options'" not in str(refused.value)
+
+
 def test_with_tokenizer_takes_options_of_a_name():
     model = tiny()
     cells = model.with_tokenizer("voronoi", cells=9)

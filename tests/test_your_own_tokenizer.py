@@ -29,9 +29,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored_parts: None
     photo = Image.fromarray(data.chelsea()).resize((113, 75))
     photo.save("photo.jpg")
     for name in ("left", "right"):
-        Path("classes", name).mkdir(parents=True)
+        Path("classes/train", name).mkdir(parents=True)
         for index in range(8):
-            photo.crop((0, 0, 50, 50) if name == "left" else (50, 20, 110, 70)).save(f"classes/{name}/{index}.jpg")
+            crop = photo.crop((0, 0, 50, 50) if name == "left" else (50, 20, 110, 70))
+            crop.save(f"classes/train/{name}/{index}.jpg")
     return tmp_path
 
 

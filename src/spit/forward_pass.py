@@ -71,7 +71,8 @@ class ForwardPass:
         trace = self._trace(gradients)
         if trace is None or not trace.heads:
             raise ValueError(f"backbone {self.model.config.backbone!r} does not report its attention to the recorder; "
-                             "use a method that does not need it, such as lime, or cut the final tokens")
+                             "explain by a method that does not need it, such as token_shapley or lime, and segment "
+                             "by the final tokens")
         return trace
 
     def layer_features(self, layer: int) -> Tokens:

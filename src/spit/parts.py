@@ -55,7 +55,8 @@ class Parts(dict[str, type[Any]]):
         """
         check_choice(self.kind, name, self, hint=f"if it is your own, {IMPORT_FIRST}")
         known = inspect.signature(self[name]).parameters
-        refuse_unknown(options, known, f"option of {self.kind} {name!r}:")
+        refuse_unknown(options, [one for one in known if one != "options"],  # the whole config, which no user gives
+                       f"option of {self.kind} {name!r}:")
         given = {key: value for key, value in (shared or {}).items() if key in known} | dict(options)
         cls = self[name]
         return cls.from_dict(given) if issubclass(cls, Options) else cls(**given)  # JSON has lists in place of tuples

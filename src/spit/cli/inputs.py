@@ -133,6 +133,8 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
         for item in others:
             attempt(item, say, wait=True)
     answers = [found[item.path] for item in inputs if item.path in found]
+    if shared is not None:
+        shared.taken.sort(key={str(item.path): place for place, item in enumerate(inputs)}.__getitem__)
     if failed:
         tell(f"{len(failed)} of {len(inputs)} images failed")
     if as_json:

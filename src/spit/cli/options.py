@@ -86,8 +86,9 @@ class Models(Options):
         "authors' release. Where several models make sense, repeat the option or separate them with commas",
         metavar="NAME|PATH|HUB_ID")
     size: int | None = option(
-        None, "Pixels that the model sees: the side of the central square, or the shorter side of whole images "
-              "(default: the model's own; whole images keep theirs)", least=TOKEN_SIDE)
+        None, "Pixels that the model sees: the side of the square if the verb crops, else the shorter side of the "
+              "whole image (default: the model's own; whole images keep theirs, up to 512 × 512 pixels)",
+        least=TOKEN_SIDE)
 
     def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
         """The predictors, all with names of their own."""

@@ -59,7 +59,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     autocast(predictor.device, precision)  # refuses now what it cannot do
     settings = {"model": predictor.digest, "config": predictor.model.config.to_dict(), "cut": cut.to_dict(),
                 "token_head": head and head.digest,
-                "size": models.size, "precision": precision, "spit": __version__}
+                "size": models.size, "merge": predictor.model.config.backbone == "merging",
+                "precision": precision, "spit": __version__}
     shared = Shared(inputs, ABOUT, settings, earlier=not repeating.again)
 
     def work(item: Input, say: Say) -> dict[str, Any]:
