@@ -123,6 +123,11 @@ def test_blocks_that_are_not_there(at: list[int]) -> None:
         small(0.8, at=at)
 
 
+def test_a_share_that_the_blocks_cannot_reach() -> None:
+    with pytest.raises(ValueError, match=r"at least 0\.8125 with at=\[2\], since at most half .* got 0\.7"):
+        small(0.7, at=[2])
+
+
 def test_models_that_merge_are_saved_and_loaded(images: Tensor, tmp_path: Path) -> None:
     model = small(0.7)
     spit.save_model(model, tmp_path / "model")
@@ -150,3 +155,5 @@ def test_a_predictor_classifies_and_segments_and_says_what_it_cannot(images: Ten
 def test_shares_out_of_range() -> None:
     with pytest.raises(ValueError, match=r"expected share to be from 0\.5 to 1, got 0\.3"):
         small(0.3)
+    with pytest.raises(ValueError, match=r"expected share to be from 0\.5 to 1, got 'half'"):
+        small("half")  # type: ignore[arg-type]

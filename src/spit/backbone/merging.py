@@ -33,8 +33,8 @@ class MergingTransformer(nn.Module):
     Args:
         options: see :class:`~spit.backbone.TransformerOptions`; stochastic depth is not used where tokens merge.
         share: mean tokens of an image over the blocks, of those that enter f, from 0.5 to 1.
-        at: blocks that merge, from 0 (default: all). At most half of the tokens join in a block, so that a few late
-            blocks reach no small share.
+        at: blocks that merge, from 0 (default: all). At most half of the tokens join in a block, so a few late blocks
+            cannot reach a small share.
 
     Shape:
         Tokens ``(ΣN, D)`` to Tokens ``(ΣN, D)``.
@@ -48,11 +48,15 @@ class MergingTransformer(nn.Module):
 
     def __init__(self, options: TransformerOptions, share: float = 0.5, at: Sequence[int] | None = None) -> None:
         super().__init__()
-        if not 0.5 <= share <= 1:
-            raise ValueError(f"expected share to be from 0.5 to 1, got {share}")
+        if not isinstance(share, int | float) or not 0.5 <= share <= 1:
+            raise ValueError(f"expected share to be from 0.5 to 1, got {share!r}")
         chosen = range(options.depth) if at is None else sorted(set(at))
         if not chosen or not 0 <= chosen[0] <= chosen[-1] < options.depth:
             raise ValueError(f"expected at to be blocks from 0 to {options.depth - 1}, got {at}")
+        least = 1 - sum(options.depth - block - 0.5 for block in chosen) / options.depth / 2
+        if at is not None and share < least - 1e-9:
+            raise ValueError(f"expected share to be at least {least:.4g} with at={list(chosen)}, since at most half of "
+                             f"the tokens join in a block, got {share}")
         plain = Transformer(options)
         self.blocks, self.norm, self.share, self.at = plain.blocks, plain.norm, share, tuple(chosen)
 

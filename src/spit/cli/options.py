@@ -86,8 +86,8 @@ class Models(Options):
         "authors' release. Where several models make sense, repeat the option or separate them with commas",
         metavar="NAME|PATH|HUB_ID")
     size: int | None = option(
-        None, "Pixels that the model sees: the side of the square if the verb crops, else the shorter side of the "
-              "whole image (default: the model's own; whole images keep theirs, up to 512 × 512 pixels)",
+        None, "Pixels that the model sees: the shorter side of a whole image (default: its own, up to 512 × 512 pixels "
+              "in all), or the side of the square that a cropped image becomes (default: the model's own)",
         least=TOKEN_SIDE)
 
     def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
