@@ -152,6 +152,11 @@ def test_a_predictor_classifies_and_segments_and_says_what_it_cannot(images: Ten
         seen.explain("flow")
 
 
+def test_attention_is_refused(images: Tensor) -> None:
+    with pytest.raises(ValueError, match=r'merged tokens have no attention .*with_backbone\("transformer"\)'):
+        small(0.5)(images, record=("attention",))
+
+
 def test_shares_out_of_range() -> None:
     with pytest.raises(ValueError, match=r"expected share to be from 0\.5 to 1, got 0\.3"):
         small(0.3)

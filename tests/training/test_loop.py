@@ -1,5 +1,5 @@
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -69,6 +69,16 @@ def run(photos: Path, recipe: Callable[..., Recipe], tmp_path: Path) -> Run:
         return fit(task, batches, tmp_path / name, ALONE, chosen, listener)
 
     return start
+
+
+@pytest.mark.parametrize(("between", "steps"), [
+    ("1", [3, 5, 8, 10]), ("2", [5, 10]), ("0", [10]), ("0.1", range(1, 11))])
+def test_validation_follows_each_epoch_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str,
+                                            steps: Sequence[int]) -> None:
+    """20 photos in batches of 8: an epoch ends within a step."""
+    monkeypatch.setattr(Hurt, "validate", lambda self: {"top1": 0.5})
+    run("a", f"run.validate={between}")
+    assert [line["step"] for line in read_metrics(tmp_path / "a") if line["kind"] == "validation"] == list(steps)
 
 
 def test_fewer_photos_than_a_batch_are_told(run: Run) -> None:

@@ -1,6 +1,5 @@
 """Methods of attribution by name, and :func:`spit.explain`, which runs any of them."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from spit.attribution.removal import TokenRemoval
 from spit.attribution.token_occlusion import TokenOcclusion
 from spit.attribution.token_rise import TokenRise
 from spit.attribution.token_shapley import TokenShapley
+from spit.data.classes import near_names
 from spit.errors import WeightsError
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
@@ -182,14 +182,12 @@ def class_index(names: Sequence[str], target: str) -> int:
     """The index of a class by its name, or by its index as a string; ValueError if none or several have that name."""
     if target.isdecimal() and int(target) < len(names):
         return int(target)
-    folded = [name.casefold() for name in names]
-    found = [index for index, name in enumerate(folded) if name == target.casefold()]
+    found = [index for index, name in enumerate(names) if name.casefold() == target.casefold()]
     if len(found) == 1:
         return found[0]
     if found:
         raise ValueError(f"target {target!r} is the name of classes {' and '.join(map(str, found))}; give the index")
-    near = [name for name in folded if target.casefold() in name.split()][:4] or difflib.get_close_matches(
-        target.casefold(), folded, n=1)
+    near = near_names(names, target)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(f"expected target as a class from 0 to {len(names) - 1} or its name, got {target!r}{hint}")
 

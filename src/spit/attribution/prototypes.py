@@ -122,7 +122,7 @@ class PrototypeProjection(Options):
 
     ``form="class"``: ``⟨γ ⊙ W_O V(ξ), μ(ν_c) − μ(ν)⟩``, with V(ξ) the values of the last layer's attention, W_O its
     projection and γ the final norm's weight. The class token receives a token in this way, and prototypes are class
-    tokens, so both are in one space. The mean of all prototypes is subtracted, so the map shows what speaks for this
+    tokens, so both are in one space. The mean of all prototypes is subtracted, so the map shows the evidence for this
     class rather than others.
 
     ``form="paper"`` (App. D): ``Φ(ξ) v`` with Φ(ξ) the tokens after the final norm and v the first right singular

@@ -25,7 +25,7 @@ class TokenRise(TokenRemoval):
     RISE scales random grids up to smooth masks and paints the rest black. Here tokens are divided into random cells
     (:func:`~spit.attribution.removal.random_cells`), the cells are dealt into parts of equal size, and the model sees
     each part alone: a fifth of the tokens, at about a fifth of the cost. Values follow by regression
-    (:func:`~spit.attribution.regression.regress`). They tell what is enough for the class, not what speaks against it.
+    (:func:`~spit.attribution.regression.regress`). They tell what is enough for the class, not what counts against it.
 
     So more is added, standardised and smoothed over neighbours: :class:`~spit.attribution.Relevance`, what the whole
     image would miss; and slopes by presence (:func:`~spit.attribution.presence.presence_slopes`), which have a sign,

@@ -28,7 +28,7 @@ class MergingTransformer(nn.Module):
     never joins. At the end each token gets the values of the one that it is part of, so that every region has its own
     row.
 
-    Which tokens of an image join does not depend on the batch. Attention is not recorded: merged tokens have none.
+    Which tokens of an image join does not depend on the batch. Attention cannot be recorded: merged tokens have none.
 
     Args:
         options: see :class:`~spit.backbone.TransformerOptions`; stochastic depth is not used where tokens merge.
@@ -67,6 +67,9 @@ class MergingTransformer(nn.Module):
             tokens: with the class token first in every image.
             recorder: gets features, each token's those of the one that it is part of, and no attention.
         """
+        if recorder and recorder.layers.get("attention"):
+            raise ValueError("merged tokens have no attention to record; record that of "
+                             'model.with_backbone("transformer"), or features alone')
         layers = set(recorder.layers.get("features", ())) if recorder else set()
         spans, values, found = Spans.of(tokens), round_rows(tokens.values), {}
         for layer in range(self.at[0]):  # as any transformer

@@ -85,7 +85,7 @@ def _draw(pixels: Tensor, prediction: Prediction, heat: Tensor, found: Segmentat
              Tile(draw_overlay(seen, partition, thickness), "Tokens", f"{int(partition.counts[0]):,} superpixels"),
              Tile(draw_mean_colors(seen, partition), "Their mean colours", "tokens follow what is in the picture")]
     below = [Tile(draw_bars(guesses, *photo.size, theme), "What is it?", "the likeliest classes"),
-             Tile(draw_map(seen, heat), "Why?", f"what speaks for “{name}”"),
+             Tile(draw_map(seen, heat), "Why?", f"evidence for “{name}”"),
              Tile(_cut_out(pixels, found, theme), "Where is it?", "the classifier never saw a mask")]
     return encode_png(draw_panel([above, below], theme=theme))
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from spit.options import Options, option
 from spit.predictor import SEEN, Prediction, Predictor, at_size, resize, shorter_side
 from spit.tokens import plural
 
+ADVICE = "Relevance is the most faithful of these maps; the others answer other questions (docs/attribution.md)"
+ABREAST = 3  # tiles in a row of one model's panel
 UNLIKELY = 0.01  # probability below which a line says that a class may not be in the image
 
 
@@ -66,14 +69,14 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             naming: Naming, reading: Reading, sharing: Sharing, output: Output, running: Running) -> int:
     """Show which pixels a prediction rests on.
 
-    For cat.jpg: cat.explain.png (image, tokens and a map for each method, a row for each model), cat.occlusion.png
-    (without the most important pixels, and with nothing but them, by the first method), cat.METHOD.npy (each map,
-    float32) and cat.explain.json (classes, scores). The model sees the central square, as in classification, or with
-    --whole the whole image, of up to 512 × 512 pixels. Without --method: relevance, prototype (if the model has
-    prototypes) and flow. token_rise, token_shapley, token_occlusion and lime ask the model --samples times, which takes
-    seconds. Values compare within one map only, not between maps, methods or images; a map's colours end at its
-    5th and 95th percentile. A second run does all images again and replaces their files. An image that cannot be read
-    is reported, the others go on, and the exit code is 2.
+    For cat.jpg: cat.explain.png (image, tokens and a map for each method; of several models, a row for each),
+    cat.occlusion.png (without the most important pixels, and with nothing but them, by the first method),
+    cat.METHOD.npy (each map, float32) and cat.explain.json (classes, scores). The model sees the central square, as in
+    classification, or with --whole the whole image, of up to 512 × 512 pixels. Without --method: relevance, the most
+    faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise, token_shapley,
+    token_occlusion and lime ask the model --samples times, which takes seconds. Compare values within one map only, not
+    between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run does all images
+    again and replaces their files. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
@@ -98,7 +101,8 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         image = reading.load(item.path)
         pages = [_explain(own, item, image, naming.top, several, say) for own in explained]
         title = "" if several else shown(models.model[0].rstrip("/"))  # of several, each photo's caption has its model
-        panel = draw_panel([page.panel for page in pages], title)
+        rows = [page.panel for page in pages] if several else _wrapped(pages[0].panel)
+        panel = draw_panel(rows, title, "" if methods.names else ADVICE)
         strips = draw_panel([row for page in pages for row in page.strips], item.path.name, note)
         return item.write("explain.json", {"size": None if asking.whole else explained[0].predictor.size,
                                            "models": [page.document for page in pages], "key": shared.key(item)}, {
@@ -124,6 +128,12 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
 
     return answer_each(inputs, "Explaining", work, show_all, running.as_json, shared, sharing.workers,
                        output=str(output.output))
+
+
+def _wrapped(tiles: list[Tile]) -> list[list[Tile]]:
+    """Tiles in rows of about equal length, at most ``ABREAST`` in each."""
+    length = ceil(len(tiles) / ceil(len(tiles) / ABREAST))
+    return [tiles[first : first + length] for first in range(0, len(tiles), length)]
 
 
 def _target(names: Sequence[str], given: str) -> int:

@@ -44,7 +44,7 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
-    (outlined, the rest in a haze), cat.saliency.png (the soft map in grey) and cat.segment.json. Images above
+    (outlined, the rest pale), cat.saliency.png (the soft map in grey) and cat.segment.json. Images above
     512 × 512 = 262,144 pixels are reduced to that area before the model sees them; the mask comes back along
     superpixels of the original. Folders keep their structure. A second run skips images that are done with the same
     model and settings; --again repeats them. An image that cannot be read is reported, the others go on, and the exit

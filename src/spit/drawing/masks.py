@@ -12,7 +12,7 @@ STRENGTH = 0.65  # of the haze over what is outside
 
 
 def draw_mask(image: Tensor, mask: NDArray[np.bool_], thickness: int | None = None) -> Image.Image:
-    """Draw an object in its own pixels, behind a double line, yellow and navy, and the rest grey in a haze.
+    """Draw an object in its own pixels, behind a double line, yellow and navy, and the rest pale and grey.
 
     Args:
         image: uint8, or floats in [0, 1], of 1 or 3 channels.

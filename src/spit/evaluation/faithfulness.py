@@ -212,16 +212,24 @@ class FaithfulnessProtocol(Protocol):
     title = "Faithfulness of attributions"
     plots = True
     notes: ClassVar[str] = """\
-The drop in the probability of the predicted class, mean over Q = .01, .05, .2, .5 of the pixels: Comp without the \
-most important ones, Suff with nothing but them. What is taken away becomes the image's mean colour, and the image is \
-tokenized again. "±" is half the normal 95 % interval over the images. Tests are paired over images and one-sided: \
-whether the method is better. "random" gives each token a random value. Where LIME is measured, images with fewer than \
-5 SLIC regions are dropped for all methods, as in App. D. The paper's figures are of its B16 models. Insertion and \
-deletion AUC: the area under the probability by the share of the pixels shown or removed, 11 shares and both ends. \
-ROAD: removed pixels follow from their neighbours; ½ of least minus most important first. SaCo: whether the brighter \
-tenth of the pixels makes the larger drop, from -1 to 1. Pointing game: the brightest token's share on the object. \
-Random head, random model: |rank correlation| with the map of a model whose head, or everything, is shuffled. s/image: \
-time of the explanation alone, after the pass."""
+Comp and Suff: the drop in the probability of the predicted class, without the most important pixels and with nothing \
+but them, mean over Q = .01, .05, .2, .5 of the pixels. Removed pixels get the image's mean colour, and the image is \
+tokenized again. "±" is half the normal 95 % interval over the images. s/image: time of the explanation alone, after \
+the pass."""
+    notes_on: ClassVar[dict[str, str]] = {  # by what must be among the methods or the figures
+        "lime": "Images with fewer than 5 SLIC regions are dropped for all methods, as in App. D.",
+        "random": '"random" gives each token a random value.',
+        "tests": "Tests are paired over images and one-sided: whether the method is better.",
+        "paper": "The paper's figures are of its B16 models.",
+        "insertion": "Insertion and deletion AUC: the area under the probability against the share of the pixels shown "
+                     "or removed, at 11 shares and both ends.",
+        "road": "ROAD: removed pixels are filled in from their neighbours; half of the difference between removing the "
+                "least and the most important first.",
+        "saco": "SaCo: whether the brighter tenth of the pixels causes the larger drop, from -1 to 1.",
+        "pointing": "Pointing game: the share of the brightest token that lies on the object.",
+        "random_head": "Random head, random model: |rank correlation| with the map of a model whose head, or all of "
+                       "it, is shuffled.",
+    }
 
     def __init__(self, data: Path, samples: Sequence[Sample], cases: Sequence[FaithfulnessCase]) -> None:
         super().__init__(data, samples, cases)
@@ -260,6 +268,12 @@ time of the explanation alone, after the pass."""
 
     def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
         return [paper_sheet(rows), further_sheet(rows)]
+
+    def notes_for(self, rows: Sequence[Row]) -> str:
+        shown = {name for row in rows for name in (row.method, *row.further)}
+        shown |= {"tests"} if any(row.tests for row in rows) else set()
+        shown |= {"paper"} if any(row.paper for row in rows) else set()
+        return " ".join([self.notes, *(text for name, text in self.notes_on.items() if name in shown)])
 
     def pictures(self, rows: Sequence[Row]) -> dict[str, bytes]:
         return {"curves.png": draw_curves(rows, f"{plural(rows[0].images, 'image')} of {self.data.resolve().name}")}

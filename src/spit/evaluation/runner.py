@@ -47,8 +47,8 @@ class Batching(Options):
 class Precise(Options):
     """How exactly the transformer computes."""
 
-    precision: str | None = option(None, "Precision of the transformer; a CPU takes bf16 if it has AVX512_BF16, fp16 "
-                                         "needs a GPU; tokens are always exact (default: fp32; bench bf16 on a GPU)",
+    precision: str | None = option(None, "Precision of the transformer (default: fp32; for bench on a GPU, bf16). On a "
+                                         "CPU, bf16 needs AVX512_BF16; fp16 needs a GPU. Tokens stay exact",
                                    choices=PRECISIONS)
 
 

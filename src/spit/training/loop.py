@@ -111,7 +111,6 @@ class _Loop:
 
     def run(self) -> None:
         options, team = self.recipe.run, self.team
-        validation = round(options.validate * len(self.batches.photos) / self.batches.batch)
         self.listener.begin(self.first, self.total)
         batches = self.batches.loads(self.recipe.augment, self.first, self.total,
                                      part(self.batches.batch, team.rank, team.size))
@@ -123,7 +122,7 @@ class _Loop:
                 self.listener.advance(done)
                 last = done == self.total
                 logs, saves = done % options.log == 0, done % options.checkpoint == 0
-                validates = last or (validation > 0 and done % validation == 0)
+                validates = last or self._validations(done) > self._validations(step)
                 # Processes receive a signal at different steps: they agree at a step where they meet anyway.
                 stops = team.any(stopping.is_set()) if team.size == 1 or logs or last else False
                 if logs or saves or validates or stops:
@@ -170,6 +169,11 @@ class _Loop:
             kept = f"the checkpoint of step {steps[-1]} is good" if steps else "there is no checkpoint yet"
             raise TrainingError(f"gradients were not finite in {longest} steps in a row, to step {done}; {kept}: lower "
                                 "optimization.lr, use precision fp32, or check the photos, and resume in a new folder")
+
+    def _validations(self, steps: int) -> int:
+        """How many validations are due after so many steps, before the last."""
+        between = self.recipe.run.validate
+        return int(self.batches.epoch(steps) / between) if between else 0
 
     def _validate(self, done: int) -> None:
         module = self.task.module.eval()
