@@ -35,7 +35,7 @@ def main() -> None:
     print("| photo | IoU | pieces | holes |\n|---|---:|---:|---:|")
     for index in chosen:
         image, truth = read_pair(samples[index])
-        found = predictor(image, crop=False).segment()
+        found = spit.segment(predictor, image)
         mask = found.mask[0].numpy()
         iou, (pieces, holes) = score(found.saliency[0].numpy(), mask, truth).iou, count_parts(mask)
         rows.append((iou, pieces, holes))

@@ -76,7 +76,7 @@ B16 models at their full training)."""
             spread = "" if row.top1.spread is None else f" ± {row.top1.spread:.4f}"
             change = "own" if row.own else ""
             if row.change is not None:
-                change = f"{row.change.value:+.3f} ∓ {(row.change.high - row.change.low) / 2:.3f}"
+                change = f"{row.change.value:+.3f} ± {(row.change.high - row.change.low) / 2:.3f}"
                 change += "" if row.paper is None else f"; paper {row.paper:+.3f}"
             own.append(f"{row.top1.value:.4f}{spread} ({change})")
         return [Sheet(["model", "gradients", *TOKENIZERS], list(cells.values()), words=2)]
