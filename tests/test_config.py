@@ -91,6 +91,19 @@ def test_options_of_the_same_tokenizer_are_merged() -> None:
     assert config.options_for("superpixel", {"preset": "published"}) == {"preset": "published"}
 
 
+@pytest.mark.parametrize("given", [[1], "levels", 3])
+def test_options_of_a_tokenizer_that_are_no_table(given) -> None:
+    config = ModelConfig()
+    for ask in (lambda: config.replace(tokenizer_options=given), lambda: config.options_for("superpixel", given),
+                lambda: config.replace(tokenizer="patch", tokenizer_options=given)):
+        with pytest.raises(TypeError, match=r"expected tokenizer_options as a table, such as \{'levels': 4\}, got "):
+            ask()
+
+
+def test_the_help_names_every_backbone_of_spit() -> None:
+    assert all(name in ModelConfig.__doc__.split("backbone: ")[1].split("\n")[0] for name in ("transformer", "merging"))
+
+
 def test_another_tokenizer_of_a_model_of_the_release_has_its_preset() -> None:
     config = ModelConfig(preset="published", tokenizer="patch")
     assert config.options_for("voronoi", {}) == {"preset": "published"}

@@ -13,13 +13,14 @@ import torch
 
 from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
+from spit.files import TEMPORARY
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.parts import BACKBONES, FEATURES, TOKENIZERS, register_backbone, register_features, register_tokenizer
 from spit.registry import load_model as load
 from spit.tokenizers import Tokenizer
 from spit.tokens import Tokens
-from spit.weights import CONFIG, TEMPORARY, read, save
+from spit.weights import CONFIG, read, save
 
 COMMIT = "a" * 40
 
@@ -109,7 +110,7 @@ def test_a_crash_at_any_step_leaves_a_whole_model(tmp_path, monkeypatch, functio
     assert len(calls) == step + 1
     monkeypatch.undo()
     assert same(load(tmp_path), tiny(survivor))
-    assert not (tmp_path / TEMPORARY).exists()
+    assert not list(tmp_path.glob(f"{TEMPORARY}*"))
     save(tiny(1), tmp_path)
     assert same(load(tmp_path), tiny(1))
     assert len(list(tmp_path.iterdir())) == 2
@@ -133,7 +134,10 @@ def rewrite(folder, change):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    (lambda config: config.pop("weights"), "is not one that spit writes: KeyError"),
+    (lambda config: config.pop("weights"), "is not one that spit writes: the key 'weights' is missing$"),
+    (lambda config: config.pop("spit"), "is not one that spit writes: the key 'spit' is missing$"),
+    (lambda config: config.update(weights="model.safetensors"), "expected weights as an object, got str$"),
+    (lambda config: config["weights"].update(file=3), "weights file 3$"),
     (lambda config: config["weights"].update(file="../model.safetensors"), "weights file"),
     (lambda config: config["weights"].update(file="model-0123456789abcdef.safetensors"), "which is not there"),
     (lambda config: config.update(spit=99), "format 99"),
@@ -142,7 +146,7 @@ def rewrite(folder, change):
     (lambda config: config["model"].update(tokenizer="hexagon"), "'hexagon' is not registered"),
     (lambda config: config["model"].update(class_names=["ant"]), "expected class_names for 3 classes, got 1"),
     (lambda config: config["model"].update(class_names=[1, 2, 3]), "expected class_names of type tuple of str"),
-    (lambda config: config.update(model=[]), "is not one that spit writes: TypeError"),
+    (lambda config: config.update(model=[]), "is not one that spit writes: expected model as an object, got list$"),
     (lambda config: config["model"].update(num_classes=4), r"head.linear.weight expected \(4, 8\), got \(3, 8\)"),
     (lambda config: config["model"].update(depth=2), r"blocks.1.norm1.weight is missing.*\(and \d+ more\)"),
     (lambda config: config["model"].update(layer_scale=None), "scale1.factor is unexpected"),
@@ -154,7 +158,7 @@ def test_a_config_that_does_not_fit(tmp_path, change, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "\x00"])
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", "\x00"])
 def test_a_config_that_is_none(tmp_path, text):
     save(tiny(), tmp_path)
     (tmp_path / CONFIG).write_text(text)
@@ -306,7 +310,8 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path, config):
 
 def test_what_a_cut_off_save_leaves_and_hidden_files_do_not_stand_in_the_way(tmp_path):
     (tmp_path / ".gitattributes").write_text("")
-    (tmp_path / TEMPORARY).write_bytes(b"half")
+    (tmp_path / f"{TEMPORARY}0").write_bytes(b"half")
+    os.utime(tmp_path / f"{TEMPORARY}0", times=(0, 0))
     (tmp_path / "model-0123456789abcdef.safetensors").write_bytes(b"whole")
     assert same(load(save(tiny(), tmp_path)), tiny())
     assert sorted(path.name for path in tmp_path.iterdir()) == [

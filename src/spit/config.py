@@ -29,7 +29,7 @@ class ModelConfig(TransformerOptions, FeatureOptions):
     tokenizer_options: Mapping[str, Any] = option(dict, "Options of τ")
     extractor: str = option("interpolating", "φ: interpolating, or a name given to register_features")
     extractor_options: Mapping[str, Any] = option(dict, "Options of a registered φ")
-    backbone: str = option("transformer", "f: transformer, or a name given to register_backbone")
+    backbone: str = option("transformer", "f: transformer, merging, or a name given to register_backbone")
     backbone_options: Mapping[str, Any] = option(dict, "Options of a registered f")
     token_budget: int | None = option(256, "In training, keep at most this many random tokens of an image", least=1)
     num_classes: int = option(1000, "Logits of h; 0 returns the class token instead", least=0, most=2**24)
@@ -64,6 +64,8 @@ class ModelConfig(TransformerOptions, FeatureOptions):
 
         Another preset starts from its own options. A model of the release keeps its preset under another tokenizer.
         """
+        if not isinstance(changes, Mapping):
+            raise TypeError(f"expected tokenizer_options as a table, such as {{'levels': 4}}, got {changes!r}")
         present = self.tokenizer_options if tokenizer == self.tokenizer else {}
         preset = present.get("preset", self.preset if tokenizer in ("superpixel", "voronoi") else "spit")
         if changes.get("preset", preset) != preset:

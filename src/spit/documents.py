@@ -25,6 +25,20 @@ def read_toml(text: str) -> dict[str, Any]:
     return document
 
 
+def reason(error: Exception) -> str:
+    """An error in words, as a part of a message."""
+    if isinstance(error, KeyError):
+        return f"the key {error} is missing"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def expect_object(value: Any, what: str) -> dict[str, Any]:
+    """A value of JSON that should be an object; TypeError if it is none."""
+    if not isinstance(value, dict):
+        raise TypeError(f"expected {what} as an object, got {type(value).__name__}")
+    return value
+
+
 def _read(parse: Callable[[Any], Any], text: str | bytes) -> Any:
     try:
         return parse(text)

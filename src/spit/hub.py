@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from spit.errors import MissingExtra
+from spit.files import write_whole
 from spit.model import SpitModel
 from spit.registry import load_model
-from spit.weights import save, write_whole
+from spit.weights import save
 
 CARD = "README.md"
 TEMPLATE = """---

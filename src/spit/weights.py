@@ -7,7 +7,6 @@ holds either the old model or the new one, whole.
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,16 +19,16 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from spit.config import ModelConfig
-from spit.documents import read_json
+from spit.documents import expect_object, read_json, reason
 from spit.embedder import resize_patches
 from spit.errors import MissingExtra, WeightsError
+from spit.files import remove_abandoned, write_whole
 from spit.model import SpitModel
 from spit.parts import BACKBONES, FEATURES, IMPORT_FIRST, TOKENIZERS
 
 CONFIG = "config.json"
 FORMAT = 1
 PROJECTION = "embedder.projection.weight"
-TEMPORARY = ".spit-saving"  # always the same, so that a killed process leaves one file at most
 WEIGHTS_NAME = re.compile(r"model-[0-9a-f]{16}\.safetensors")
 HUB_ID = re.compile(r"(?P<repo>(?P<owner>\w[\w.-]*)/\w[\w.-]*)(@(?P<revision>[\w./-]+))?")
 OWN_PARTS = ("interpolating", "transformer")
@@ -140,7 +139,7 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
         raise WeightsError(f"expected a folder to save into, but {folder} or one above it is a file; "
                            "choose a new folder") from error
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        raise WeightsError(f"expected a folder to save into, but {_shown(folder)} cannot be made ({_reason(error)}); "
+        raise WeightsError(f"expected a folder to save into, but {_shown(folder)} cannot be made ({reason(error)}); "
                            "choose another one") from error
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     if dtype is not None:
@@ -158,6 +157,7 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     for path in folder.iterdir():
         if path.name != name and WEIGHTS_NAME.fullmatch(path.name):
             path.unlink(missing_ok=True)
+    remove_abandoned(folder)
     return folder
 
 
@@ -217,16 +217,12 @@ def check_name(path: Path) -> None:
         return
     except (OSError, ValueError) as error:
         raise WeightsError(f"expected the name of a model, a path or a hub id, got {_shown(path)}, which cannot be "
-                           f"read ({_reason(error)})") from error
+                           f"read ({reason(error)})") from error
 
 
 def _shown(path: Path) -> str:
     text = str(path) if str(path).isprintable() else repr(str(path))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-
-
-def _reason(error: Exception) -> str:
-    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _refuse_folder(folder: Path) -> None:
@@ -246,22 +242,21 @@ def _refuse_folder(folder: Path) -> None:
 def read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig, str, str]:
     """The config of a saved model, and the name and SHA-256 of its weights file."""
     try:
-        config = read_json(fetch(CONFIG).read_text())
+        config = expect_object(read_json(fetch(CONFIG).read_text()), "it")
         if config["spit"] != FORMAT:
             raise ValueError(f"format {config['spit']!r}, this version of spit reads {FORMAT}")
-        name, sha256 = config["weights"]["file"], config["weights"]["sha256"]
-        if not WEIGHTS_NAME.fullmatch(name):
+        file = expect_object(config["weights"], "weights")
+        name, sha256 = file["file"], file["sha256"]
+        if not isinstance(name, str) or not WEIGHTS_NAME.fullmatch(name):
             raise ValueError(f"weights file {name!r}")
-        if not isinstance(config["model"], dict):
-            raise TypeError(f"expected model as an object, got {config['model']!r}")
-        return ModelConfig.from_dict(config["model"]), name, sha256
+        return ModelConfig.from_dict(expect_object(config["model"], "model")), name, sha256
     except FileNotFoundError as error:
         run = Path(source) / "model"  # where spit train and spit retrofit save the model
         hint = f"; did you mean {run}?" if (run / CONFIG).is_file() else ""
         raise WeightsError(f"{source}: no {CONFIG} there; expected a folder that spit.save_model wrote{hint}"
                            ) from error
     except (KeyError, TypeError, ValueError) as error:  # json's and unicode's errors are ValueErrors
-        raise WeightsError(f"{source}: {CONFIG} is not one that spit writes: {error!r}") from error
+        raise WeightsError(f"{source}: {CONFIG} is not one that spit writes: {reason(error)}") from error
 
 
 def _read(source: str, fetch: Callable[[str], Path]) -> Checkpoint:
@@ -295,8 +290,8 @@ def _hub_fetcher(repo: str, revision: str | None) -> Callable[[str], Path]:
         try:
             path = Path(hf_hub_download(repo, name, revision=commit))
         except (OSError, ValueError) as error:  # huggingface_hub's errors are OSErrors or ValueErrors
-            reason = str(error).strip().partition("\n")[0]
-            raise WeightsError(f"no {name} of {repo} on the hub, nor such a folder here: {reason}") from error
+            line = str(error).strip().partition("\n")[0]
+            raise WeightsError(f"no {name} of {repo} on the hub, nor such a folder here: {line}") from error
         commit = path.parent.name  # snapshots/<commit>/<name>: a branch may move between two files
         return path
 
@@ -312,21 +307,3 @@ def digest(model: SpitModel) -> str:
         total.update(half.contiguous().reshape(-1).view(torch.uint8).numpy())
     return total.hexdigest()[:16]
 
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name, then replace the old one atomically."""
-    temporary = path.with_name(TEMPORARY)
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if os.name == "posix":  # the new name must be on disk before old files are removed
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

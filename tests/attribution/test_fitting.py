@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 from PIL import Image
@@ -37,6 +39,18 @@ def test_a_folder(small, images, tmp_path):
     assert got.counts.tolist() == [0, 1, 1, 1, 0]
     with pytest.raises(ImageError, match="no-folder"):
         fit_prototypes(small(), tmp_path / "no-folder")
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_size_of_paths_of_any_kind(small, images, tmp_path, kind):
+    model = small()
+    for index, image in enumerate(images):
+        Image.fromarray(image.movedim(0, -1).numpy()).save(tmp_path / f"{index}.png")
+    paths = [kind(tmp_path / f"{index}.png") for index in range(3)]
+    expected = fit_prototypes(model, tmp_path, size=16)
+    assert not torch.equal(expected.values, fit_prototypes(model, tmp_path, size=32).values)
+    for given in ([paths], [tuple(paths)], paths, iter([paths[:2], paths[2]])):
+        torch.testing.assert_close(fit_prototypes(model, given, size=16).values, expected.values)
 
 
 def test_errors(small, images):

@@ -48,7 +48,7 @@ def test_found_by_weights_among_files_and_checkpoints(small, images, tmp_path, m
     load_prototypes(files[1]).save(
         tmp_path / "checkpoints" / "spit_tiny_16.deit_retrofit" / "prototypes.safetensors")
     assert find_prototypes(own).digest == load_prototypes("spit_tiny_16").digest
-    with pytest.raises(WeightsError, match="no prototypes of vit_base_16 come"):
+    with pytest.raises(WeightsError, match="expected a model that comes with prototypes, got vit_base_16; make them"):
         load_prototypes("vit_base_16")
 
 

@@ -85,7 +85,7 @@ def test_files(head: TokenHead, file: Path, tmp_path: Path) -> None:
         head.save(tmp_path / "head.bin")
     with pytest.raises(WeightsError, match="there is none"):
         load_head(tmp_path / "nowhere.safetensors")
-    with pytest.raises(WeightsError, match="no head for saliency of vit_tiny_16"):
+    with pytest.raises(WeightsError, match="comes with a head for saliency, got vit_tiny_16; train one"):
         load_head("vit_tiny_16")
     (tmp_path / "damaged.safetensors").write_bytes(file.read_bytes()[:40])
     safetensors.torch.save_file({"weights": head.weights}, tmp_path / "foreign.safetensors")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from spit.files import TEMPORARY
 from spit.training import TrainingError
 from spit.training.checkpoint import Checkpoints
 
@@ -66,6 +67,30 @@ def test_a_damaged_one_falls_back(damage: str, tmp_path: Path, caplog: pytest.Lo
         file.write_bytes(b"")
     with pytest.raises(TrainingError, match="every checkpoint is damaged"):
         checkpoints.load()
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("{}", "the key 'spit' is missing"), ("[1]", "expected its JSON as an object, got list"),
+    ('{"spit": 9, "step": 2}', "format 9, step 2"), ('{"spit": 1, "step": 2}', "the key 'sha256' is missing"),
+])
+def test_what_is_damaged_is_said_in_words(text: str, reason: str, tmp_path: Path,
+                                          caplog: pytest.LogCaptureFixture) -> None:
+    checkpoints = saved(tmp_path, 1, 2)
+    (checkpoints.folder / "step-00000002.json").write_text(text)
+    with caplog.at_level(logging.WARNING, "spit"):
+        found = checkpoints.load()
+    assert found is not None
+    assert found[0]["step"] == 1
+    assert f"step-00000002.safetensors is damaged ({reason}); using the one before" in caplog.text
+
+
+def test_what_a_killed_process_left_goes(tmp_path: Path) -> None:
+    checkpoints = saved(tmp_path, 1)
+    left = checkpoints.folder / f"{TEMPORARY}0"
+    left.write_bytes(b"half")
+    os.utime(left, times=(0, 0))
+    checkpoints.save(2, tensors(2), {})
+    assert len(list(checkpoints.folder.iterdir())) == 4
 
 
 @pytest.mark.parametrize("call", ["open", "fsync", "replace", "unlink"])

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from interop.test_timm import vit
+from spit import kernels
 from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.interop import from_timm
@@ -17,11 +18,11 @@ from spit.tokens import Tokens
 from spit.training.augment import AugmentConfig, Draw, draw, fused
 from spit.training.batches import Batch
 from spit.training.distill import (
-    POSITION_MASS,
     Distillation,
     DistillConfig,
     Pooling,
     _divergence,
+    position_mass,
     student_of,
 )
 
@@ -87,14 +88,45 @@ def test_positions_of_the_student(images: Tensor) -> None:
     parent = from_timm(tensors, heads=3)
     student = made(parent, "patch", {"size": 16}, gradients=False)
     weight = student.embedder.projection.weight[:, 3:]
-    assert torch.allclose(weight.T, tensors["pos_embed"][0, 1:] / 0.25, rtol=1e-5)
+    assert torch.allclose(weight.T, tensors["pos_embed"][0, 1:] / position_mass(student.config), rtol=1e-5)
     large = images.repeat_interleave(16, -1).repeat_interleave(16, -2)  # 256²: a patch has 16 × 16 pixels
     partition = student.tokenizer(large)
     answer = student.embedder.projection(student.extractor(large, partition).values)
     wanted = parent.embedder.projection(parent.extractor(large, partition).values)
     assert (answer - wanted).abs().max() < 0.03 * 8
     masses = student.extractor(large, partition).values[:, 3:].sum(1)
-    assert masses.mean() == pytest.approx(POSITION_MASS, rel=0.02)
+    assert masses.mean() == pytest.approx(position_mass(student.config), rel=0.02)
+
+
+@pytest.mark.parametrize(("bins", "sigma", "rounded"), [
+    (16, 0.025, 0.25), (16, 0.05, 0.98), (8, 0.025, 0.063), (16, 0.4, 45.5), (16, 0.0, 1.0)])
+def test_the_mass_of_positions(bins: int, sigma: float, rounded: float) -> None:
+    """The integral is the sum of the features themselves, a mean over all pixels."""
+    config = ModelConfig(position_bins=bins, position_sigma=sigma)
+    mass = kernels.position_histogram(
+        torch.zeros(1, 224, 224, dtype=torch.int32), torch.tensor([0, 1]), bins, sigma).sum().item()
+    assert position_mass(config) == pytest.approx(mass, rel=2e-3)
+    assert mass == pytest.approx(rounded, rel=0.02)
+
+
+@pytest.mark.parametrize("options", [
+    {"position_sigma": 0.0, "position_bins": 4}, {"position_sigma": 0.0}, {"position_sigma": 0.05},
+    {"position_sigma": 0.1, "position_bins": 8}])
+def test_positions_weigh_the_same_whatever_the_histogram(parent: SpitModel, options: dict[str, Any]) -> None:
+    """A position embedding that is the same everywhere adds the same to each token of the student."""
+    weight = parent.embedder.projection.weight
+    weight.data[:, 48:] = 2 * weight.data[:, 48 : 48 + 1]
+    student = made(parent, gradients=False, **options)
+    positions = student.embedder.projection.weight[:, 48:]
+    seen = kernels.position_histogram(torch.zeros(1, 224, 224, dtype=torch.int32), torch.tensor([0, 1]),
+                                      student.config.position_bins, student.config.position_sigma).flatten()
+    torch.testing.assert_close(positions @ seen, weight[:, 48], rtol=5e-3, atol=1e-4)
+
+
+def test_a_student_with_the_parents_own_positions(parent: SpitModel) -> None:
+    """Bins and σ of the ViT: γ is the parent's, to the last bit."""
+    student = made(parent, gradients=False, position_sigma=0.0, position_bins=4)
+    assert torch.equal(student.embedder.projection.weight, parent.embedder.projection.weight)
 
 
 def test_a_parent_that_spit_made(images: Tensor) -> None:
@@ -375,6 +407,17 @@ def test_a_share_of_the_beginning_is_kept(parent: SpitModel) -> None:
     assert task.module is student
     assert len(seen) == 1
     torch.testing.assert_close(student.state_dict(), {name: tensor + 1.0 for name, tensor in begun.items()})
+
+
+def test_what_is_kept_is_the_parents_also_of_a_trained_student(parent: SpitModel) -> None:
+    """As ``model.pretrained`` gives: the student's own beginning does not matter."""
+    begun, student = made(parent), made(parent)
+    with torch.no_grad():
+        for parameter in student.parameters():
+            parameter += 1.0
+    product = Distillation(student, parent, DistillConfig(keep=0.25)).product()
+    torch.testing.assert_close(product.state_dict(), {
+        name: tensor + 0.75 for name, tensor in begun.state_dict().items()})
 
 
 def test_a_share_of_another_beginning(parent: SpitModel) -> None:

@@ -56,8 +56,8 @@ def test_appendix_c(name: str) -> None:
 
 
 def test_what_app_c_does_not_name_is_the_same_in_fine_tuning() -> None:
-    first, second = (Recipe.read(Path(name)).to_dict() for name in ("pretrain_base_256", "finetune_base_384"))
-    changed = {line.split()[0] for line in differences(first, second)}
+    first, second = (Recipe.read(Path(name)) for name in ("pretrain_base_256", "finetune_base_384"))
+    changed = {line.split()[0] for line in differences(first.to_dict(), second)}
     assert changed == {"augment.magnitude", "data.side", "data.size", "model.name", "model.options.drop_path",
                        "model.options.layer_scale", "model.options.token_budget", "model.pretrained",
                        "optimization.batch", "optimization.epochs", "optimization.lr"}
@@ -161,15 +161,24 @@ def test_no_recipe(tmp_path: Path) -> None:
 
 def test_differences(recipe: Callable[..., Recipe]) -> None:
     one = recipe().to_dict()
-    assert differences(one, recipe("data.workers=3", "run.log=7", "data.train=elsewhere").to_dict()) == []
-    assert differences(one, recipe("optimization.lr=1.0", "model.options.depth=3").to_dict()) == [
+    assert differences(one, recipe("data.workers=3", "run.log=7", "data.train=elsewhere")) == []
+    assert differences(one, recipe("optimization.lr=1.0", "model.options.depth=3")) == [
         "model.options.depth was 2, is 3", "optimization.lr was 0.01, is 1.0"]
     older = recipe().to_dict()
     del older["data"]["whole"]  # an option that was added since
-    assert differences(older, one) == []
-    assert differences(older, recipe("data.whole=true").to_dict()) == ["data.whole was False, is True"]
+    assert differences(older, recipe()) == []
+    assert differences(older, recipe("data.whole=true")) == ["data.whole was False, is True"]
     assert set(FREE) <= _flat(Recipe().to_dict()).keys()
     assert {item.name for item in fields(Recipe)} == one.keys()
+
+
+def test_a_retrofit_that_is_older_than_an_option_of_its_own() -> None:
+    """What is missing had the default of a retrofit, not that of training from scratch."""
+    older = RetrofitRecipe().to_dict()
+    del older["distill"]["keep"], older["data"]["side"]
+    assert differences(older, RetrofitRecipe()) == []
+    assert differences(older, RetrofitRecipe.read(None, ["distill.keep=0.1", "data.side=288"])) == [
+        "data.side was 224, is 288", "distill.keep was 0.0, is 0.1"]
 
 
 def test_a_new_head(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequenc
     head, classes = predictor.model.get_parameter("head.linear.weight"), predictor.model.config.num_classes
     tokens, predicted, seen = [], [], 0
     for some in _batches(images, batch):
-        prediction = predictor(some, size=size if isinstance(some, list) and isinstance(some[0], os.PathLike) else None)
+        one = some[0] if isinstance(some, list | tuple) and some else some
+        prediction = predictor(some, size=size if isinstance(one, str | os.PathLike) else None)
         tokens.append(F.normalize(prediction.class_token.float(), dim=1).half())
         predicted.append(prediction.logits.argmax(1))
         seen += len(prediction)

@@ -1,39 +1,31 @@
 """Prototypes of classes on disk, and the method that projects tokens on them (App. D)."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from spit import registry
 from spit.backbone import Transformer
-from spit.documents import read_json
 from spit.embedder import take_class_token
 from spit.errors import WeightsError
+from spit.fitted import Fitted
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
 from spit.options import Options, documented, option
 from spit.predictor import Predictor
 from spit.tokens import Tokens
-from spit.weights import write_whole
 
-FILE = "prototypes.safetensors"
-FORMAT = 1
 HOW = "make them with spit prototypes --data PHOTOS --model MODEL, or with spit.attribution.fit_prototypes"
 Form = Literal["class", "paper"]
 
 
 @dataclass(frozen=True)
-class Prototypes:
-    """A few directions of the class token for each class.
+class Prototypes(Fitted, key="prototypes", what="prototypes", how=HOW):
+    """A few directions of the class token for each class, in half precision on disk.
 
     Attributes:
         values: ν, the prototypes.
@@ -53,66 +45,38 @@ class Prototypes:
     counts: Tensor
     about: Mapping[str, Any]
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write them to a ``.safetensors`` file in half precision, atomically."""
-        path = Path(path)
-        if path.suffix != ".safetensors":
-            raise WeightsError(f"expected a file NAME.safetensors for prototypes, got {path}")
-        tensors = {"prototypes": self.values.half().cpu().contiguous(), "counts": self.counts.int().cpu().contiguous()}
-        header = {"prototypes": json.dumps({"format": FORMAT, **self.about})}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, safetensors.torch.save(tensors, header))
-        return path
+    def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return {"prototypes": self.values.half(), "counts": self.counts.int()}, {}
+
+    @classmethod
+    def of_parts(cls, tensors: Mapping[str, Tensor], header: dict[str, Any]) -> Self:
+        values, counts = tensors["prototypes"].float(), tensors["counts"].long()
+        if values.ndim != 3 or counts.shape != values.shape[:1] or not values.isfinite().all():
+            raise ValueError(f"shapes {tuple(values.shape)} and {tuple(counts.shape)}, or NaN or infinity")
+        return cls(values, counts, header)
+
+    def misfit(self, model: SpitModel) -> tuple[str, str] | None:
+        wanted, got = (model.config.num_classes, model.config.width), (len(self.values), self.values.shape[-1])
+        return None if wanted == got else (f"{wanted[0]} classes and width {wanted[1]}", f"{got[0]} and {got[1]}")
 
     @property
     def digest(self) -> str:
         """A hash of the values."""
         return hashlib.sha256(self.values.half().cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
 
-    def check(self, model: SpitModel) -> None:
-        """Raise WeightsError if a model has another number of classes or another width."""
-        expected, got = (model.config.num_classes, model.config.width), (len(self.values), self.values.shape[-1])
-        if expected != got:
-            raise WeightsError(f"expected prototypes of {expected[0]} classes and width {expected[1]}, as the model "
-                               f"has, got {got[0]} and {got[1]}; {HOW}")
-
 
 def load_prototypes(source: Prototypes | str | PathLike[str]) -> Prototypes:
     """Read prototypes from a file, or those of a model that comes with spit, by its name."""
-    if isinstance(source, Prototypes):
-        return source
-    path = Path(source)
-    if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
-        folder = registry.checkpoint_folder(str(source), trained=True)
-        if folder is None or not (folder / FILE).exists():
-            raise WeightsError(f"no prototypes of {source} come with spit; {HOW}")
-        path = folder / FILE
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            about = read_json((file.metadata() or {})["prototypes"])
-            values, counts = (file.get_tensor(name) for name in ("prototypes", "counts"))
-        if about.pop("format") != FORMAT or values.ndim != 3 or counts.shape != values.shape[:1] or (
-                not values.isfinite().all()):
-            raise ValueError("another format")
-    except FileNotFoundError as error:
-        raise WeightsError(f"{source}: expected a file of prototypes or the name of a model, but there is "
-                           "none") from error
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise WeightsError(f"{source}: expected prototypes that spit wrote, got something else or a damaged file "
-                           f"({error!r})") from error
-    return Prototypes(values.float(), counts.long(), about)
+    return Prototypes.load(source)
 
 
 def find_prototypes(model: SpitModel | Predictor, files: Iterable[str | PathLike[str]] = ()) -> Prototypes:
     """The prototypes of a model's weights, from files or from those that come with spit; WeightsError if none are."""
-    predictor = Predictor.of(model)
-    for path in (*files, *sorted(registry.CHECKPOINTS.glob(f"*/{FILE}"))):
-        found = load_prototypes(path)
-        if found.about.get("weights") == predictor.digest:
-            found.check(predictor.model)
-            return found
-    raise WeightsError(f"no prototypes of this model's weights, neither given nor with spit; {HOW}; then give them "
-                       "with --prototypes FILE, in Python with spit.attribution.PrototypeProjection(FILE)")
+    found = Prototypes.find(Predictor.of(model), files)
+    if found is None:
+        raise WeightsError(f"no prototypes of this model's weights, neither given nor with spit; {HOW}; then give them "
+                           "with --prototypes FILE, in Python with spit.attribution.PrototypeProjection(FILE)")
+    return found
 
 
 @documented

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from spit.batch.blocks import TEMPORARY
 from spit.documents import read_json
+from spit.files import TEMPORARY
 
 DEATHS = 2  # of workers with one image in hand, after which it is rejected
 

@@ -9,10 +9,7 @@ A run's folder::
 """
 
 import json
-import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,12 +19,12 @@ from spit.batch.operations import REJECTS, Rejected, Row
 from spit.batch.sources import Item, Listing
 from spit.documents import read_json
 from spit.errors import SpitError
+from spit.files import TEMPORARY, replacing
 
 GROUP = 1_000  # rows of a row group
 LEAST = 16  # images of a block if there are few
 SHARES = 64  # blocks that even a small corpus is divided into, so that all workers end at about the same time
 MANIFEST, LISTING, ROWS, REJECTED = "run.json", "input.parquet", "rows", "rejects"
-TEMPORARY = ".spit-writing-"
 SHOWN = 3  # differences that a message names
 WIDTH = 40  # characters of a value in it
 
@@ -63,9 +60,9 @@ class Folder:
         else:
             for name in (ROWS, REJECTED):
                 (self.path / name).mkdir(parents=True, exist_ok=True)
-            with self._written(self.path / LISTING) as temporary:
+            with replacing(self.path / LISTING) as temporary:
                 pq.write_table(listing.table(), temporary, row_group_size=size)
-            with self._written(self.path / MANIFEST) as temporary:
+            with replacing(self.path / MANIFEST) as temporary:
                 temporary.write_text(json.dumps(document, indent=2) + "\n")
         for left in self.path.glob(f"**/{TEMPORARY}*"):  # of a process that was killed
             left.unlink(missing_ok=True)
@@ -114,29 +111,16 @@ class Folder:
                     yield answer
 
         count = 0
-        with self._written(self.path / ROWS / name) as temporary:
+        with replacing(self.path / ROWS / name) as temporary:
             with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
                 answered = rows()
                 while group := list(islice(answered, GROUP)):
                     writer.write_table(pa.Table.from_pylist(group, schema))
                     count += len(group)
             # The rows come last: a block is finished when they are there.
-            with self._written(self.path / REJECTED / name) as other:
+            with replacing(self.path / REJECTED / name) as other:
                 pq.write_table(pa.Table.from_pylist([one._asdict() for one in rejects], REJECTS), other)
         return count, len(rejects)
-
-    @contextmanager
-    def _written(self, path: Path) -> Iterator[Path]:
-        """A temporary file that takes its name when the block ends without an error."""
-        temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
-        try:
-            yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
 
     def _compare(self, document: Mapping[str, Any]) -> None:
         before, now = dict(_flat(self.manifest())), dict(_flat(document))

@@ -1,14 +1,13 @@
-"""Files written whole or not at all."""
+"""What a command writes: never over its input, and with a document about each image."""
 
 import os
-import threading
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from spit.cli.console import shown
 from spit.documents import read_json
+from spit.files import write_together
 
 
 def real_paths(paths: Iterable[Path]) -> frozenset[str]:
@@ -17,9 +16,7 @@ def real_paths(paths: Iterable[Path]) -> frozenset[str]:
 
 
 def write_files(contents: Mapping[Path, bytes], protected: Collection[str] = ()) -> None:
-    """Write files that belong together: all under temporary names first, then each to its own name; safe in threads.
-
-    If the disk is full or a folder cannot be written, no temporary or half-written file is left.
+    """Write files that belong together, whole or not at all.
 
     Args:
         contents: bytes by path.
@@ -28,22 +25,7 @@ def write_files(contents: Mapping[Path, bytes], protected: Collection[str] = ())
     for path in contents:
         if os.path.realpath(path) in protected:
             raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
-    temporaries: dict[Path, Path] = {}
-    try:
-        for index, (path, data) in enumerate(contents.items()):
-            temporary = path.with_name(f".spit-{os.getpid()}-{threading.get_ident()}-{index}")
-            temporaries[path] = temporary
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                temporary.write_bytes(data)
-            except OSError as error:  # which does not always name a file, or names the temporary one
-                raise OSError(error.errno, error.strerror, str(path)) from error
-        for path, temporary in temporaries.items():
-            os.replace(temporary, path)
-    finally:
-        for temporary in temporaries.values():
-            with suppress(OSError):
-                temporary.unlink()
+    write_together(contents)
 
 
 def read_about(file: Path) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from spit.data.photos import Item, Photos
+from spit.files import remove_abandoned, replacing
+from spit.locks import locked
 
 PIECE = 1024  # photos copied at a time
 THREADS = min(8, os.cpu_count() or 1)
@@ -45,30 +47,34 @@ def kept_on_device(photos: Photos, device: torch.device | str, workers: int,
                    folder: Path | None) -> tuple[Tensor, Tensor, Tensor]:
     """As :func:`to_device`, but if there is a folder keep the decoded photos in it and read them next time.
 
-    A file is named by :meth:`~spit.data.photos.Photos.fingerprint` and side, so one folder serves many data sets. It
-    is written whole or not at all. A square of side 192 takes 110 kB, and ``/dev/shm`` is fast.
+    A file is named by :meth:`~spit.data.photos.Photos.stamp`, so one folder serves many data sets. Processes that need
+    the same photos wait for the first to decode them. A square of side 192 takes 110 kB, and ``/dev/shm`` is fast.
     """
     if folder is None:
         return to_device(photos, device, workers)
-    place = folder / f"{photos.fingerprint()}-{photos.side}.npy"
-    if place.exists():
-        stored = np.load(place, mmap_mode="r")
-        images = torch.empty(stored.shape, dtype=torch.uint8, device=device)
-        _fill(images, stored)
-        rest = np.load(place.with_suffix(".rest.npy"))
-        return images, torch.from_numpy(rest[0]).float().to(device), torch.from_numpy(rest[1]).long().to(device)
-    images, aspects, labels = to_device(photos, device, workers)
-    folder.mkdir(parents=True, exist_ok=True)
-    rest = torch.stack([aspects.double(), labels.double()]).cpu().numpy()
-    partial = place.with_suffix(".part.npy")
-    np.save(partial, rest)
-    partial.rename(place.with_suffix(".rest.npy"))
-    stored = np.lib.format.open_memmap(partial, mode="w+", dtype=np.uint8, shape=tuple(images.shape))
-    for start in range(0, len(images), PIECE):
-        stored[start : start + PIECE] = images[start : start + PIECE].cpu().numpy()
-    stored.flush()
-    partial.rename(place)
-    return images, aspects, labels
+    place = folder / f"{photos.stamp()}-{photos.side}.npy"
+    with locked(place.with_suffix(".lock"), wait=True):
+        if not place.exists():
+            found = to_device(photos, device, workers)
+            remove_abandoned(folder)
+            _keep(place, *found)
+            return found
+    stored = np.load(place, mmap_mode="r")
+    images = torch.empty(stored.shape, dtype=torch.uint8, device=device)
+    _fill(images, stored)
+    rest = np.load(place.with_suffix(".rest.npy"))
+    return images, torch.from_numpy(rest[0]).float().to(device), torch.from_numpy(rest[1]).long().to(device)
+
+
+def _keep(place: Path, images: Tensor, aspects: Tensor, labels: Tensor) -> None:
+    """Write decoded photos: those that are read first come last."""
+    with replacing(place.with_suffix(".rest.npy")) as temporary, temporary.open("wb") as file:
+        np.save(file, torch.stack([aspects.double(), labels.double()]).cpu().numpy())
+    with replacing(place) as temporary, temporary.open("wb") as file:  # written, not mapped: a full disk is an error
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "|u1", "fortran_order": False, "shape": tuple(images.shape)})
+        for start in range(0, len(images), PIECE):
+            file.write(images[start : start + PIECE].cpu().numpy().data)
 
 
 def _fill(images: Tensor, stored: NDArray[np.uint8]) -> None:

@@ -35,7 +35,7 @@ def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTE
                   if not name.startswith(".") and Path(name).suffix.lower() in extensions]
     if not paths:
         raise ImageError(f"{root}: expected images in the folder or below ({', '.join(sorted(extensions))}), "
-                         "got none; check the path")
+                         "got none; check the path (links to folders are not followed)")
     return sorted(paths, key=lambda path: path.relative_to(root).parts)
 
 

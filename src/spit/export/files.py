@@ -24,11 +24,12 @@ from spit.errors import MissingExtra, SpitError
 from spit.export.check import differences
 from spit.export.graphs import PixelGraph, TokenGraph, takes_pixels
 from spit.features import FeatureExtractor
+from spit.files import write_whole
 from spit.model import SpitModel
 from spit.options import Options, option
 from spit.runtime.pipeline import FORMAT, KEY, make_parts
 from spit.tokenizers import Tokenizer
-from spit.weights import digest, write_whole
+from spit.weights import digest
 
 OPSET = 20
 MOST_TOKENS = 4096

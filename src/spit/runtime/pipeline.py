@@ -12,7 +12,7 @@ from PIL.Image import Image as Picture
 from spit.data.classes import printable_names
 from spit.data.crops import central_pixels
 from spit.data.images import ImageSource, decode
-from spit.documents import read_json
+from spit.documents import read_json, reason
 from spit.errors import MissingExtra, WeightsError
 from spit.loops import Array
 from spit.runtime.features import Extractor, make_extractor
@@ -120,7 +120,7 @@ def read_description(text: str | None, source: str) -> dict[str, Any]:
         if description["format"] != FORMAT:
             raise ValueError(f"format {description['format']!r}, this version of spit reads {FORMAT}")
     except (KeyError, TypeError, ValueError) as error:
-        raise WeightsError(f"{source}: its metadata is not what spit export writes: {error!r}") from error
+        raise WeightsError(f"{source}: its metadata is not what spit export writes: {reason(error)}") from error
     return dict(description)
 
 
@@ -142,7 +142,7 @@ class Runtime:
                 raise ValueError(f"size {size!r} and crop {crop!r}")
             self.class_names = printable_names(description["class_names"], description["num_classes"])
         except (KeyError, TypeError) as error:
-            raise WeightsError(f"the metadata of the file is not what spit export writes: {error!r}") from error
+            raise WeightsError(f"the metadata of the file is not what spit export writes: {reason(error)}") from error
         except ValueError as error:
             raise WeightsError(str(error)) from error
         self.size, self.crop = size, crop

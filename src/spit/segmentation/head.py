@@ -1,41 +1,33 @@
 """A token head for saliency: another h on the same tokens, a linear layer that says foreground or not."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit import registry
-from spit.documents import read_json
 from spit.embedder import take_class_token
 from spit.errors import WeightsError
+from spit.fitted import Fitted
 from spit.forward_pass import ForwardPass, each_alone
 from spit.model import SpitModel
 from spit.predictor import Prediction, Predictor
 from spit.segmentation.graph import Floats, RegionGraph
 from spit.segmentation.smoothing import smooth
 from spit.tokens import Tokens
-from spit.weights import write_whole
 
-FILE = "saliency_head.safetensors"
-FORMAT = 1
 SURE = 4.0  # log-odds beyond are as sure as this
 MARGIN = 0.8  # log-odds that foreground must exceed: a cut divides at the mean, which takes too much for foreground
 HOW = "train one with spit train-head --data PHOTOS --model MODEL, or with spit.training.head.fit_head"
 
 
 @dataclass(frozen=True)
-class TokenHead:
+class TokenHead(Fitted, key="saliency_head", what="a head for saliency", how=HOW):
     """A linear layer on the tokens of several layers, ``Σ_l ⟨w_l, LN(t_l)⟩ + b``: log-odds of the foreground.
 
     t_l is a token as it leaves layer l, and LN scales it to mean 0 and variance 1 over its columns.
@@ -61,33 +53,30 @@ class TokenHead:
     layers: tuple[int, ...]
     about: Mapping[str, Any]
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write it to a ``.safetensors`` file, atomically."""
-        path = Path(path)
-        if path.suffix != ".safetensors":
-            raise WeightsError(f"expected a file NAME.safetensors for a head, got {path}")
-        tensors = {"weights": self.weights.float().cpu().contiguous(), "bias": self.bias.float().cpu().contiguous()}
-        header = {"saliency_head": json.dumps({"format": FORMAT, "layers": self.layers, **self.about})}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, safetensors.torch.save(tensors, header))
-        return path
+    def parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return {"weights": self.weights.float(), "bias": self.bias.float()}, {"layers": self.layers}
+
+    @classmethod
+    def of_parts(cls, tensors: Mapping[str, Tensor], header: dict[str, Any]) -> Self:
+        weights, bias, layers = tensors["weights"].float(), tensors["bias"].float(), tuple(header.pop("layers"))
+        if (weights.ndim != 2 or bias.ndim or len(weights) != len(layers) or not layers
+                or not all(isinstance(layer, int) and layer >= 0 for layer in layers)):
+            raise ValueError(f"layers {layers}, weights {tuple(weights.shape)}, bias {tuple(bias.shape)}")
+        if not weights.isfinite().all() or not bias.isfinite():
+            raise ValueError("NaN or infinity")
+        return cls(weights, bias, layers, header)
+
+    def misfit(self, model: SpitModel) -> tuple[str, str] | None:
+        config, (_, width) = model.config, self.weights.shape
+        fits = width == config.width and max(self.layers) < config.depth
+        return None if fits else (f"tokens of width {config.width} and {config.depth} layers",
+                                  f"width {width} and layers {', '.join(map(str, self.layers))}")
 
     @property
     def digest(self) -> str:
         """A hash of layers and weights."""
         values = torch.cat([self.weights.float().flatten(), self.bias.float().view(1)]).cpu().numpy()
         return hashlib.sha256(repr(self.layers).encode() + values.tobytes()).hexdigest()[:16]
-
-    def fits(self, model: SpitModel) -> bool:
-        """Whether a model has the head's width and layers."""
-        return self.weights.shape[1] == model.config.width and max(self.layers) < model.config.depth
-
-    def check(self, model: SpitModel) -> None:
-        """Raise WeightsError if a model has another width or too few layers."""
-        if not self.fits(model):
-            width, depth = model.config.width, model.config.depth
-            raise WeightsError(f"expected a head for tokens of width {width} and {depth} layers, as the model has, got "
-                               f"width {self.weights.shape[1]} and layers {', '.join(map(str, self.layers))}; {HOW}")
 
     @torch.no_grad()
     def scores(self, seen: ForwardPass) -> Tensor:
@@ -98,35 +87,13 @@ class TokenHead:
 
 def stacked_tokens(seen: ForwardPass, layers: Iterable[int]) -> list[Tokens]:
     """The tokens that leave each of some layers, without the class token, as a head sees them, float32."""
-    found = [take_class_token(seen.layer_features(layer))[1] for layer in layers]
+    found = [take_class_token(tokens)[1] for tokens in seen.layer_features(layers)]
     return [tokens.replace(F.layer_norm(tokens.values.float(), tokens.values.shape[1:])) for tokens in found]
 
 
 def load_head(source: TokenHead | str | PathLike[str]) -> TokenHead:
     """Read a head from a file, or the one of a model that comes with spit, by its name."""
-    if isinstance(source, TokenHead):
-        return source
-    path = Path(source)
-    if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
-        folder = registry.checkpoint_folder(str(source), trained=True)
-        if folder is None or not (folder / FILE).exists():
-            raise WeightsError(f"no head for saliency of {source} comes with spit; {HOW}")
-        path = folder / FILE
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            about = read_json((file.metadata() or {})["saliency_head"])
-            weights, bias = (file.get_tensor(name) for name in ("weights", "bias"))
-        layers = tuple(int(layer) for layer in about.pop("layers"))
-        if (about.pop("format") != FORMAT or weights.ndim != 2 or bias.ndim or len(layers) != len(weights)
-                or not layers or min(layers) < 0 or not weights.isfinite().all() or not bias.isfinite()):
-            raise ValueError("another format")
-    except FileNotFoundError as error:
-        raise WeightsError(f"{source}: expected a file of a head for saliency or the name of a model, but there is "
-                           "none") from error
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise WeightsError(f"{source}: expected a head for saliency that spit wrote, got something else or a damaged "
-                           f"file ({error!r})") from error
-    return TokenHead(weights.float(), bias.float(), layers, about)
+    return TokenHead.load(source)
 
 
 def find_head(model: SpitModel | Predictor, file: str | PathLike[str] | None = None) -> TokenHead | None:
@@ -136,18 +103,14 @@ def find_head(model: SpitModel | Predictor, file: str | PathLike[str] | None = N
         WeightsError: the file's head was trained with other weights.
     """
     predictor = Predictor.of(model)
-    if file is not None:
-        given = load_head(file)
-        given.check(predictor.model)
-        if given.about.get("weights") != predictor.digest:
-            raise WeightsError(f"{file}: expected a head of this model's weights, {predictor.digest}, got one of "
-                               f"{given.about.get('weights')}; {HOW}")
-        return given
-    for path in sorted(registry.CHECKPOINTS.glob(f"*/{FILE}")):
-        found = load_head(path)
-        if found.fits(predictor.model) and found.about.get("weights") == predictor.digest:
-            return found
-    return None
+    if file is None:
+        return TokenHead.find(predictor)
+    given = load_head(file)
+    given.check(predictor.model)
+    if given.about.get("weights") != predictor.digest:
+        raise WeightsError(f"{file}: expected a head of this model's weights, {predictor.digest}, got one of "
+                           f"{given.about.get('weights')}; {HOW}")
+    return given
 
 
 def head_for(predictor: Predictor, method: str | None, file: str | PathLike[str] | None = None) -> TokenHead | None:

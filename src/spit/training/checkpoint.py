@@ -19,9 +19,9 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from spit.documents import read_json
+from spit.documents import expect_object, read_json, reason
+from spit.files import remove_abandoned, write_whole
 from spit.training import TrainingError
-from spit.weights import write_whole
 
 FORMAT = 1
 KEEP = 2
@@ -57,11 +57,12 @@ class Checkpoints:
             write_whole(config, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
             self._remove_all_but(self.steps())
-            reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+            why = "the disk is full" if error.errno == errno.ENOSPC else reason(error)
             kept = f"the one of step {self.steps()[-1]} is intact" if self.steps() else "there is none yet"
-            raise TrainingError(f"{self.folder}: the checkpoint of step {step} could not be written: {reason}; {kept}; "
+            raise TrainingError(f"{self.folder}: the checkpoint of step {step} could not be written: {why}; {kept}; "
                                 "make room and run the same command to resume") from error
         self._remove_all_but(self.steps()[-KEEP:])
+        remove_abandoned(self.folder)
 
     def load(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """The newest complete checkpoint: its document, with the step, and its tensors. None if there is none."""
@@ -70,14 +71,14 @@ class Checkpoints:
             try:
                 return self._read(step)
             except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-                _log.warning("%s is damaged (%s); using the one before", self._path(step, "safetensors"), error)
+                _log.warning("%s is damaged (%s); using the one before", self._path(step, "safetensors"), reason(error))
         if steps:
             raise TrainingError(f"{self.folder}: every checkpoint is damaged; start again with --fresh --force, or "
                                 "choose another folder")
         return None
 
     def _read(self, step: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        about = read_json(self._path(step, "json").read_text())
+        about = expect_object(read_json(self._path(step, "json").read_text()), "its JSON")
         if about["spit"] != FORMAT or about["step"] != step:
             raise ValueError(f"format {about['spit']!r}, step {about['step']!r}")
         data = self._path(step, "safetensors").read_bytes()

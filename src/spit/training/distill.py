@@ -6,6 +6,7 @@ and, block by block and region by region, tokens.
 """
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,8 +33,6 @@ from spit.training.task import Group, Task, decay_groups
 from spit.training.validate import Predict, Validate
 from spit.weights import check_tensors
 
-POSITION_MASS = 0.25
-"""Mean sum of a position histogram of 16 bins at σ = 0.025: its kernels are not normalised (§2.3)."""
 ALIGNED = 8
 """Half-precision matrices with rows of a multiple of this length use a GPU's tensor cores without a copy."""
 STUDENT: Mapping[str, Any] = {
@@ -56,7 +55,8 @@ class DistillConfig(Options):
     second: float = option(1.0, "Weight of KL(second teacher ‖ student)", least=0)
     temperature: float = option(1.0, "Temperature of all logits", above=0)
     embedder_rate: float = option(4.0, "Learning rate of γ over that of the rest", above=0)
-    keep: float = option(0.0, "Saved and validated weights = keep · initial + (1 − keep) · trained", least=0, below=1)
+    keep: float = option(0.0, "Saved and validated weights = keep · initial + (1 − keep) · trained; the initial ones "
+                              "are made from the parent's, also if model.pretrained is set", least=0, below=1)
 
 
 def student_of(parent: SpitModel, options: Mapping[str, Any]) -> SpitModel:
@@ -93,7 +93,7 @@ def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
     if config.normalization != wanted.normalization:
         patches, bias = _recolored(patches, bias, config, wanted)
     grid = F.interpolate(positions.view(1, -1, bins, bins), size=(more, more), mode="bicubic", align_corners=False)
-    mass = POSITION_MASS if config.position_sigma == 0 else 1.0  # a parent made by spit has these kernels already
+    mass = position_mass(wanted) / position_mass(config)
     projection = torch.cat([patches, grid.view(-1, more**2) / mass], 1)
     if config.gradients and wanted.gradients and _texture(config) == _texture(wanted):
         projection = torch.cat([projection, weight[:, colors + bins**2 :]], 1)
@@ -101,6 +101,18 @@ def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
     scales = {name: tensor for name, tensor in student.state_dict().items() if "scale" in name}
     return {**scales, **parent.state_dict(), "embedder.projection.weight": F.pad(projection, (0, missing)),
             "embedder.projection.bias": bias}
+
+
+def position_mass(config: ModelConfig) -> float:
+    """The sum of a position histogram, a mean over positions: its kernels are not normalised (§2.3).
+
+    ``(1/2 Σ_k ∫ exp(−(c_k − y)² / 2σ²) dy)²`` for y in [−1, 1] and bins around c_k, and 1 for σ = 0.
+    """
+    bins, sigma = config.position_bins, config.position_sigma
+    if sigma == 0:
+        return 1.0
+    ends = [(1 + sign * ((2 * k + 1) / bins - 1)) / (sigma * math.sqrt(2)) for k in range(bins) for sign in (-1, 1)]
+    return (sigma * math.sqrt(math.pi / 8) * sum(map(math.erf, ends))) ** 2
 
 
 def _texture(config: ModelConfig) -> tuple[int, float, float]:

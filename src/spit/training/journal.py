@@ -11,9 +11,9 @@ import torch
 from spit.documents import read_json
 from spit.errors import MissingExtra
 from spit.evaluation.report import Sheet, machine, new_figure, png_of
+from spit.files import write_whole
 from spit.tokens import plural
 from spit.training import TrainingError
-from spit.weights import write_whole
 
 METRICS, REPORT, CURVES = "metrics.jsonl", "report.md", "curves.png"
 
@@ -123,7 +123,7 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
     except MissingExtra as error:
         say(f"no curves: {error}")
     text += ["## Recipe", "", "`docs/recipes.md` and `docs/training.md` explain the settings; `patience` counts steps "
-             "whose loss is not finite, and is no early stopping.", ""]
+             "in a row whose gradients are not finite, and is no early stopping.", ""]
     unused = {"output", *_unused(recipe)}  # run.output is this folder
     for section, values in recipe.items():
         told = {key: value for key, value in values.items() if key not in unused and value not in ("", (), [], {})}

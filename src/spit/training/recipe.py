@@ -193,9 +193,12 @@ def recipes() -> dict[str, Path]:
     return {path.stem: path for path in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The options that differ between two recipes and change the result, as ``key was …, is …``."""
-    before, after = {**_flat(Recipe().to_dict()), **_flat(old)}, _flat(new)  # a run that is older than an option
+def differences(old: Mapping[str, Any], new: Recipe) -> list[str]:
+    """The options that change the result and differ from those of an earlier run, as ``key was …, is …``.
+
+    An option that the run is older than had its default.
+    """
+    before, after = {**_flat(type(new)().to_dict()), **_flat(old)}, _flat(new.to_dict())
     return [f"{key} was {before.get(key)!r}, is {after.get(key)!r}" for key in sorted(before.keys() | after.keys())
             if key not in FREE and before.get(key) != after.get(key)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spit.documents import read_json
+from spit.files import write_whole
 from spit.training import TrainingError
 from spit.training.batches import Batches
 from spit.training.build import classification_job
@@ -17,7 +18,6 @@ from spit.training.journal import CURVES, METRICS, REPORT, Listener, write_repor
 from spit.training.loop import CHECKPOINTS, MODEL, fit
 from spit.training.recipe import Recipe, differences
 from spit.training.retrofit import RetrofitRecipe, retrofit_job
-from spit.weights import write_whole
 
 RECIPE, RESULT, CLASSES, LOCK = "recipe.json", "result.json", "classes.txt", ".lock"
 FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorboard", RECIPE)  # removed in this order
@@ -39,7 +39,7 @@ def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = 
             _run(recipe, folder, team, Listener())
         return {}
     with claimed(folder):
-        done = prepare(folder, recipe.to_dict(), fresh, force)
+        done = prepare(folder, recipe, fresh, force)
         team.number(int(done is not None))
         return {**done, "finished": True} if done is not None else _run(recipe, folder, team, listener or Listener())
 
@@ -88,7 +88,7 @@ def claimed(folder: Path) -> Iterator[None]:
         yield
 
 
-def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
+def prepare(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
     """Prepare a folder for a run, or for resuming the run that it holds; return its result if it has ended already.
 
     Args:
@@ -115,7 +115,7 @@ def prepare(folder: Path, recipe: Mapping[str, Any], fresh: bool = False, force:
         result = _read(folder / RESULT)
         if result is not None:
             return result
-    _write(folder / RECIPE, recipe)
+    _write(folder / RECIPE, recipe.to_dict())
     return None
 
 
