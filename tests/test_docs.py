@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TESTED = ("attribution", "published", "segmentation")  # your-own-tokenizer.md and the README have tests of their own
 NEEDED = {"tutorials/serve": "fastapi", "tutorials/corpus": "pyarrow", "tutorials/export": "onnxruntime"}
-WALKED = ("quickstart", "models", "tutorials/superpixels", "tutorials/explain", "tutorials/masks", "tutorials/fine-tune",
-          *NEEDED, "training")  # from top to bottom, code and commands in turn
+WALKED = ("quickstart", "models", "tutorials/superpixels", "tutorials/explain", "tutorials/masks",
+          "tutorials/fine-tune", *NEEDED, "training")  # from top to bottom, code and commands in turn
 COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
 BENCHMARK = re.compile(r"python (benchmarks/\w+\.py)([^`\n]*)")
 CONSTANTS = ("docs/recipes.md", "docs/paper-to-code.md")  # their tables have settings, not measurements
@@ -110,6 +110,13 @@ def known_flags(words: list[str]) -> set[str] | None:
             return None
         command = commands[word]
     return {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+
+
+def test_commands_and_benchmarks_are_found() -> None:
+    text = "Run\nspit segment photos -o out   # all\nor `spit classify cat.jpg` and `python benchmarks/speed.py -x`\n"
+    assert COMMAND.findall(text) == ["spit segment photos -o out   # all", "spit classify cat.jpg"]
+    assert BENCHMARK.findall(text) == [("benchmarks/speed.py", " -x")]
+    assert sum(len(COMMAND.findall(page.read_text())) for page in PAGES) > 100
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

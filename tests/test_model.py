@@ -238,6 +238,14 @@ def test_with_backbone_shares_the_parameters():
         assert torch.equal(back(batch(1)), model(batch(1)))
 
 
+def test_another_backbone_and_masks_leave_frozen_parameters_frozen():
+    model = tiny().requires_grad_(False)
+    model.head.requires_grad_(True)
+    spit.segment(model, batch())
+    assert {name for name, own in model.named_parameters() if own.requires_grad} == {"head.linear.weight",
+                                                                                     "head.linear.bias"}
+
+
 @pytest.mark.usefixtures("restored_parts")
 def test_with_backbone_refuses_other_parameters():
     class Nothing(nn.Module):

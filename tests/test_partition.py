@@ -350,3 +350,40 @@ def test_a_partition_that_was_refused_cannot_write_outside_its_memory(label: int
         part.__init__((torch.full((1, 4, 4), label),), torch.tensor([0, count]))  # type: ignore[misc]
     with kernels.backend("cpu"), pytest.raises((ValueError, TypeError)):
         part.boxes()
+
+
+@pytest.mark.parametrize("parent", [-1, 2_000_000_000])
+def test_parents_that_were_changed_since_are_not_indexed_with(parent: int) -> None:
+    hier = SuperpixelTokenizer(levels=3).hierarchy(torch.rand(1, 3, 32, 32))
+    hier.parents[1].fill_(parent)
+    with pytest.raises(ValueError, match="expected parents 0 to"):
+        hier[3]
+
+
+def test_partitions_are_equal_if_their_regions_are() -> None:
+    images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    tokenizer = SuperpixelTokenizer(levels=2)
+    both = tokenizer(images)
+    assert both == tokenizer(images) == Partition.cat([tokenizer(images[:1]), tokenizer(images[1:])])
+    assert both[0] != both[1]
+    assert both != both[0]
+    assert both != "a partition"
+    patches = PatchTokenizer(16)(images)
+    assert patches == PatchTokenizer(16)(images)
+    assert patches != Partition.of(patches.labels, patches.counts)  # one has frames
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(both)
+
+
+def test_regions_that_cannot_be_joined() -> None:
+    """The upper level joins the diagonals of 2 × 2 pixels."""
+    parents, offsets = torch.tensor([0, 1, 1, 0]), [torch.tensor([0, 4]), torch.tensor([0, 2])]
+    hier = Hierarchy(((1, 2, 2),), (parents,), tuple(offsets), (torch.zeros(1, 3, 2, 2, dtype=torch.int16),))
+    with pytest.raises(ValueError, match="expected connected regions, of which 3 can be made"):
+        hier.at(3)
+
+
+def test_a_level_has_no_region_without_pixels() -> None:
+    offsets = (torch.tensor([0, 4]), torch.tensor([0, 3]))
+    with pytest.raises(ValueError, match="expected a region of level 0 in every region of level 1, got 3 regions"):
+        Hierarchy(((1, 2, 2),), (torch.tensor([0, 0, 2, 2]),), offsets)

@@ -18,10 +18,10 @@ import spit
 from interop.test_timm import vit
 from spit import predictor, weights
 from spit.attribution import PrototypeProjection, fit_prototypes
-from spit.bench.threads import cpu_threads
 from spit.data.crops import central_square
 from spit.errors import ImageError
 from spit.evaluation.runner import _has_bf16
+from spit.kernels.threads import torch_threads
 from spit.predictor import Prediction, Predictor, at_size, resize
 from spit.tokens import Tokens
 
@@ -247,7 +247,7 @@ def test_other_tokens(model: spit.SpitModel, images: list[Tensor]) -> None:
     other = first.with_tokenizer("patch", size=8)
     assert other.partition.counts.tolist() == [25, 20, 25]
     assert other.predictor.model.config.tokenizer == "patch"
-    assert vars(other.predictor)["digest"] == digest == weights.digest(other.predictor.model)
+    assert other.predictor.digest == digest == weights.digest(other.predictor.model)
     assert torch.equal(other.logits, Predictor(model.with_tokenizer("patch", size=8))(images).logits)
 
 
@@ -351,7 +351,7 @@ def test_bf16_on_a_cpu(images: list[Tensor]) -> None:
     exact = predictor(images)
     answers = []
     for threads in (1, 2):
-        with cpu_threads(threads), torch.autocast("cpu", torch.bfloat16):
+        with torch_threads(threads), torch.autocast("cpu", torch.bfloat16):
             answers.append(predictor(images))
             assert answers[-1].segment().saliency[0].dtype == torch.float32
     torch.testing.assert_close(answers[0].logits.float(), exact.logits, rtol=0, atol=0.15)
@@ -455,3 +455,32 @@ def test_predictions_of_two_models_do_not_correspond() -> None:
     first, second = (Predictor(spit.create_model("vit_tiny_16").eval(), name)(torch.rand(3, 32, 32)) for name in "ab")
     with pytest.raises(ValueError, match="predictions of one model, got a and b"):
         spit.correspond(first, second)
+
+
+def test_arrays_that_are_views_turned_round(model: spit.SpitModel) -> None:
+    photo = np.random.default_rng(0).integers(0, 256, (20, 24, 3), np.uint8)
+    seen = Predictor(model)
+    for view in (photo[..., ::-1], photo[:, ::-1], photo[::-1].astype(np.float32) / 255):
+        assert torch.equal(seen(view, crop=False).logits, seen(view.copy(), crop=False).logits)
+
+
+def test_pixels_that_the_caller_changes_later(model: spit.SpitModel) -> None:
+    image = torch.randint(0, 256, (3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    kept = Predictor(model)(image.clone()).segment()
+    prediction = Predictor(model)(image)
+    image.zero_()
+    assert torch.equal(prediction.segment().saliency, kept.saliency)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1.5, True])
+def test_counts_of_classes_that_are_refused(model: spit.SpitModel, images: list[Tensor], count: Any) -> None:
+    with pytest.raises(ValueError, match="expected a number of classes of 1 or more, got"):
+        Predictor(model)(images[0]).top(count)
+
+
+def test_weights_are_hashed_once_for_other_tokens(model: spit.SpitModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = []
+    monkeypatch.setattr(weights, "digest", lambda model: hashed.append(model) or "digest")
+    one = Predictor(model)
+    assert one.with_tokenizer("patch").digest == one.with_backbone("merging").digest == one.digest == "digest"
+    assert hashed == [model]

@@ -1,6 +1,6 @@
 """ForwardPass: one pass of a model over some images, kept for the answers that need more than logits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import NamedTuple, TypeVar
@@ -11,7 +11,7 @@ from torch import Tensor
 from spit.backbone import Heads, Recorder, Spans
 from spit.embedder import take_class_token
 from spit.interruption import may_stop
-from spit.kernels.threads import single_torch_thread
+from spit.kernels.threads import torch_threads
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.tokens import Tokens
@@ -75,13 +75,13 @@ class ForwardPass:
                              "by the final tokens")
         return trace
 
-    def layer_features(self, layer: int) -> Tokens:
-        """The tokens that leave a layer, before the final norm, the class token first."""
+    def layer_features(self, layers: Iterable[int]) -> list[Tokens]:
+        """The tokens that leave some layers, before the final norm, the class token first."""
         trace = self._trace()
-        if trace is None or layer not in trace.features:
+        if trace is None or not trace.features.keys() >= set(layers):
             raise ValueError(f"backbone {self.model.config.backbone!r} does not report the features of its layers to "
                              "the recorder; cut the final tokens, without a head")
-        return trace.features[layer]
+        return [trace.features[layer] for layer in layers]
 
     def _trace(self, gradients: bool = False) -> Trace | None:
         if gradients in self._traces:
@@ -113,7 +113,7 @@ class ForwardPass:
         """The tokens that leave a layer, through the final norm, without the class token."""
         if layer == self.model.config.depth - 1:
             return self.tokens
-        rows = self.layer_features(layer)
+        [rows] = self.layer_features([layer])
         return take_class_token(rows.replace(self.model.backbone.norm(rows.values)))[1]
 
     def layer_keys(self, layer: int) -> Tokens:
@@ -172,5 +172,5 @@ def each_alone(work: Callable[[Item], Answer], items: Sequence[Item]) -> list[An
             return alone(item)
 
     contexts = [copy_context() for _ in items]
-    with single_torch_thread(), ThreadPoolExecutor(count) as pool:
+    with torch_threads(1), ThreadPoolExecutor(count) as pool:
         return list(pool.map(lambda context, item: context.run(run, item), contexts, items))

@@ -253,6 +253,8 @@ class SpitModel(Conventions):
         """
         if isinstance(tokenizer, str):
             tokenizer = create_tokenizer(tokenizer, **self.config.options_for(tokenizer, options))
+        elif isinstance(tokenizer, type):
+            raise TypeError(f"expected the name of a tokenizer or an instance, {tokenizer.__name__}(…), got the class")
         elif not callable(tokenizer):
             raise TypeError(f"expected the name of a tokenizer or a callable from images to a Partition, "
                             f"got {tokenizer!r}")
@@ -287,8 +289,11 @@ class SpitModel(Conventions):
         model, config = self.view(), self.config.replace(backbone=name, backbone_options=options)
         with torch.device("meta"):
             backbone = config.create_backbone()
+        shared = model.backbone.state_dict(keep_vars=True)
+        for key, parameter in backbone.named_parameters():
+            parameter.requires_grad_(key not in shared or shared[key].requires_grad)  # shared ones take it from here
         try:
-            backbone.load_state_dict(model.backbone.state_dict(keep_vars=True), assign=True)
+            backbone.load_state_dict(shared, assign=True)
         except RuntimeError as error:
             raise ValueError(f"expected a backbone with the parameters of {self.config.backbone!r}, got {name!r} with "
                              "others; make a new model with it") from error

@@ -15,7 +15,7 @@ from spit.tokens import cat_offsets, offsets_of, plural
 from spit.validation import SHOWN, LabelMap, check_frames, check_hierarchy, check_labels, few, integers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Partition:
     """A division of the pixels of every image into regions: each pixel is in exactly one.
 
@@ -194,6 +194,17 @@ class Partition:
         """Each block, with rows in packed order instead of labels."""
         starts = self.offsets[:-1].split([len(block) for block in self.blocks])
         return (block + start[:, None, None] for block, start in zip(self.blocks, starts, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same regions with the same numbers, on any device, and the same frames."""
+        if not isinstance(other, Partition):
+            return NotImplemented
+        own, others = ([*part.labels, part.offsets, *([] if part.frames is None else [part.frames])]
+                       for part in (self, other))
+        return len(own) == len(others) and all(
+            torch.equal(one, another.to(one.device)) for one, another in zip(own, others, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list: labels can be changed
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -103,6 +103,7 @@ class Predictor:
         self.model = model
         self.name = name
         self.size = size or model.config.eval_size or DEFAULT_SIZE
+        self._source: Predictor | None = None  # one of the same weights
 
     @staticmethod
     def of(model: "SpitModel | Predictor") -> "Predictor":
@@ -122,7 +123,7 @@ class Predictor:
     @cached_property
     def digest(self) -> str:
         """A hash of the weights; it does not depend on the tokenizer."""
-        return weights.digest(self.model)
+        return weights.digest(self.model) if self._source is None else self._source.digest
 
     def expect_classes(self) -> None:
         """Raise ValueError if the model has no head."""
@@ -141,8 +142,7 @@ class Predictor:
     def _with_model(self, model: SpitModel) -> "Predictor":
         """The same predictor for another model of the same weights."""
         other = Predictor(model, self.name, self.size)
-        if "digest" in vars(self):
-            other.digest = self.digest
+        other._source = self
         return other
 
     def __call__(self, images: Sources, *, crop: bool | None = None, size: int | None = None) -> "Prediction":
@@ -218,7 +218,7 @@ class Prediction:
                  originals: Sequence[Tensor] | None = None) -> None:
         model = predictor.model
         self.predictor = predictor
-        self.images = [image.detach().to(predictor.device) for image in images]
+        self.images = [image.to(predictor.device) for image in images]
         self.originals = list(self.images if originals is None else originals)
         self.sizes = [tuple(image.shape[1:]) for image in self.originals]
         with torch.no_grad():
@@ -266,6 +266,8 @@ class Prediction:
     def top_classes(self, count: int = 5) -> Tensor:
         """The indices of the likeliest classes, ``(B, count)``; all classes if there are fewer."""
         self.predictor.expect_classes()
+        if type(count) is not int or count < 1:
+            raise ValueError(f"expected a number of classes of 1 or more, got {count!r}")
         return self.probabilities.topk(min(count, self.probabilities.shape[1]), dim=1).indices
 
     def features(self) -> Maps:
@@ -373,10 +375,12 @@ def _tensors(item: Any) -> list[Tensor]:
     if isinstance(item, np.ndarray) and (item.dtype == np.uint8 or np.issubdtype(item.dtype, np.floating)):
         colors = item[:, :, None] if item.ndim == 2 else item
         if colors.ndim == 3 and colors.shape[2] in (1, 3):
+            colors = np.ascontiguousarray(colors)  # torch takes no negative strides, as of an image turned round
             return [torch.tensor(colors, dtype=None if item.dtype == np.uint8 else torch.float32).movedim(-1, 0)
                     .expand(3, -1, -1)]
     if not isinstance(item, Tensor):
         image_blocks([item])  # raises, with the way to convert it
+    item = item.detach().clone()  # answers may read the pixels after the caller has changed them
     return list(item) if item.ndim == 4 else [item]
 
 
@@ -384,5 +388,5 @@ def _check(model: SpitModel, size: int | None) -> None:
     if model.training:
         raise ValueError("expected a model in evaluation mode, since training drops tokens and layers at random; call "
                          "model.eval()")
-    if size is not None and not 1 <= size <= LARGEST:
-        raise ValueError(f"expected a size of 1 to {LARGEST:,} pixels, got {size}")
+    if size is not None and (type(size) is not int or not 1 <= size <= LARGEST):
+        raise ValueError(f"expected a size of 1 to {LARGEST:,} pixels, got {size!r}")

@@ -91,6 +91,9 @@ def check_hierarchy(
         if bool(((own < 0) | (own >= above.diff().repeat_interleave(below.diff()))).any()):
             raise ValueError(f"expected parents of level {level} from 0 to below the regions of their image at level "
                              f"{level + 1}, {few(above.diff().tolist())}, got {int(own.min())} to {int(own.max())}")
+        if len((own + above[:-1].repeat_interleave(below.diff())).unique()) < int(above[-1]):
+            raise ValueError(f"expected a region of level {level} in every region of level {level + 1}, got "
+                             f"{int(above[-1])} regions there, some without any")
         checked.append(own.to(torch.int32, copy=True))
     return tuple(checked), tuple(levels)
 

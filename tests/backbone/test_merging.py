@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -117,10 +118,17 @@ def test_blocks_that_merge_can_be_chosen(images: Tensor) -> None:
         assert joined == [count - count // 2 + 1 for count in got.partition.counts.tolist()]
 
 
-@pytest.mark.parametrize("at", [[], [4], [-1, 2]])
-def test_blocks_that_are_not_there(at: list[int]) -> None:
+@pytest.mark.parametrize("at", [[], [4], [-1, 2], ["1"], [1.5]])
+def test_blocks_that_are_not_there(at: list[Any]) -> None:
     with pytest.raises(ValueError, match="expected at to be blocks from 0 to 3, got "):
         small(0.8, at=at)
+
+
+def test_training_mode_without_gradients(images: Tensor) -> None:
+    model = spit.create_model("spit_tiny_16", depth=3, drop_path=0.5, drop_path_uniform=True, num_classes=7,
+                              backbone="merging", backbone_options={"at": [2], "share": 0.95}, training=True)
+    with torch.no_grad():
+        assert model(images).isfinite().all()
 
 
 def test_a_share_that_the_blocks_cannot_reach() -> None:

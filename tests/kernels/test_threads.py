@@ -8,6 +8,7 @@ import torch
 import spit
 from spit import kernels
 from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.threads import torch_threads
 from spit.loops import Array
 
 
@@ -114,3 +115,15 @@ def test_a_forked_child_has_its_own_pool() -> None:
         pytest.fail("the child waits for threads that it does not have")
     finally:
         torch.set_num_threads(before)
+
+
+def test_torch_s_number_is_set_and_set_back() -> None:
+    before = torch.get_num_threads()
+    with torch_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+        with torch_threads(None):
+            assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+    with pytest.raises(RuntimeError, match="stop"), torch_threads(before + 1):
+        raise RuntimeError("stop")
+    assert torch.get_num_threads() == before

@@ -48,3 +48,15 @@ def test_as_large_as_the_flow_of_scipy() -> None:
 def test_without_edges_each_decides_for_itself() -> None:
     found = minimum_cut(np.array([1.0, -1.0, 0.0]), np.zeros((0, 2), np.int64), np.zeros(0))
     assert found.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(("pairs", "costs", "message"), [
+    ([[0, 400_000_000]], [1.0], "expected edges between nodes 0 to 1, got 0 to 400000000"),
+    ([[-1, 0]], [1.0], "expected edges between nodes 0 to 1, got -1 to 0"),
+    ([[0, 1]], [-1.0], "expected finite gains, and a finite cost of 0 or more"),
+    ([[0, 1]], [np.nan], "expected finite gains, and a finite cost of 0 or more"),
+    ([[0, 1]], [1.0, 1.0], "expected finite gains, and a finite cost of 0 or more for each of 1 edges"),
+])
+def test_what_is_no_graph(pairs: list[list[int]], costs: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        minimum_cut(np.ones(2), np.array(pairs), np.array(costs))

@@ -50,9 +50,10 @@ class MergingTransformer(nn.Module):
         super().__init__()
         if not isinstance(share, int | float) or not 0.5 <= share <= 1:
             raise ValueError(f"expected share to be from 0.5 to 1, got {share!r}")
-        chosen = range(options.depth) if at is None else sorted(set(at))
-        if not chosen or not 0 <= chosen[0] <= chosen[-1] < options.depth:
+        blocks = set(range(options.depth))
+        if at is not None and not (at and blocks.issuperset(at)):
             raise ValueError(f"expected at to be blocks from 0 to {options.depth - 1}, got {at}")
+        chosen = sorted(blocks if at is None else set(at))
         least = 1 - sum(options.depth - block - 0.5 for block in chosen) / options.depth / 2
         if at is not None and share < least - 1e-9:
             raise ValueError(f"expected share to be at least {least:.4g} with at={list(chosen)}, since at most half of "
@@ -71,7 +72,8 @@ class MergingTransformer(nn.Module):
             raise ValueError("merged tokens have no attention to record; record that of "
                              'model.with_backbone("transformer"), or features alone')
         layers = set(recorder.layers.get("features", ())) if recorder else set()
-        spans, values, found = Spans.of(tokens), round_rows(tokens.values), {}
+        spans, values, found = Spans.of(tokens), tokens.values, {}
+        values = values if self.training else round_rows(values)
         for layer in range(self.at[0]):  # as any transformer
             values = self.blocks[layer](values, spans)
             if layer in layers:

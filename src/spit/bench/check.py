@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.bench.threads import map_threads
 from spit.data.images import load_image
+from spit.forward_pass import each_alone
 from spit.parts import TOKENIZERS
 from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
 
-Spread = Callable[[Callable[[Tensor], Tensor], Iterable[Tensor]], Iterable[Tensor]]
+Spread = Callable[[Callable[[Tensor], Tensor], Sequence[Tensor]], Iterable[Tensor]]
 
 BATCHES = (1, 7, 64)
 CHECKED: tuple[Tokenizer, ...] = (
@@ -65,11 +65,11 @@ def check_labels(paths: Sequence[Path], device: torch.device) -> Iterator[Check]
     sizes = [torch.stack(list(run)) for _, run in groupby(images, key=lambda image: image.shape)]
     parts = {batch: [part for block in sizes for part in block.split(batch)] for batch in BATCHES}
     on_cpu = device.type == "cpu"
-    spread: Spread = map_threads if on_cpu else map
+    spread: Spread = each_alone if on_cpu else map
     for tokenizer in CHECKED:
         options = {key: value for key, value in tokenizer.config().items() if value != type(tokenizer)().config()[key]}
         name = ", ".join([str(TOKENIZERS.name_of(tokenizer)), *(f"{key}={value}" for key, value in options.items())])
-        expected = map_threads(partial(_labels, tokenizer, "cpu", torch.device("cpu")), parts[1])
+        expected = each_alone(partial(_labels, tokenizer, "cpu", torch.device("cpu")), parts[1])
         for batch in BATCHES:
             found = spread(partial(_labels, tokenizer, "reference" if on_cpu else "gpu", device), parts[batch])
             same = sum(map(torch.equal, chain(*found), chain(*expected)))

@@ -15,13 +15,13 @@ from spit.bench.check import BATCHES
 from spit.bench.latency import LEAST, SECONDS
 from spit.bench.photos import sample_photos
 from spit.bench.stages import model_to_time
-from spit.bench.threads import cpu_threads
 from spit.cli.console import print_json, show, show_table, waiting
 from spit.cli.measuring import DATA
 from spit.cli.options import Models, Running
 from spit.data.folders import image_paths
 from spit.evaluation.report import machine
 from spit.export import Exporting, export
+from spit.kernels.threads import torch_threads
 from spit.model import SpitModel
 from spit.options import Options, option
 from spit.predictor import DEFAULT_SIZE
@@ -82,7 +82,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     device = torch.device(running.place)
     kernels.compile_at_once()  # plain operations of a fresh install are not what is measured
     paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
-    with cpu_threads(measuring.threads):
+    with torch_threads(measuring.threads):
         if measuring.check:
             return _check(paths, device, running.as_json)
         source = models.expect_one()

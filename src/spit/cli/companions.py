@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from spit.bench.threads import cpu_threads
+from spit.kernels.threads import torch_threads
 from spit.options import Options, option
 
 command_line: ContextVar[tuple[str, ...]] = ContextVar("command_line", default=())
@@ -72,7 +72,7 @@ def companions(count: int, told: Any) -> Iterator[None]:
             started.append(one)
             tellers.append(threading.Thread(target=_tell, args=(one, json.dumps(told))))
             tellers[-1].start()
-        with cpu_threads(threads):
+        with torch_threads(threads):
             yield
     finally:
         for one in started:

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.contrast import contrast
-from spit.images import to_float
-from spit.loops.tables import IMAGENET_MEAN, IMAGENET_STD, per_channel
+from spit.loops.tables import IMAGENET_MEAN, IMAGENET_STD, normalization_table, per_channel
 
 
 def standardize(images: Tensor) -> Tensor:
@@ -95,5 +94,4 @@ def squares(boxes: Tensor, height: int, width: int) -> Tensor:
 @lru_cache(maxsize=8)
 def _table(normalization: str, channels: int, device: torch.device) -> Tensor:
     """The normalisation of each channel at the 256 values of uint8, ``(C, 256)`` float32."""
-    values = torch.arange(256, dtype=torch.uint8).expand(1, channels, 1, 256)
-    return NORMALIZATIONS[normalization](to_float(values))[0, :, 0].contiguous().to(device)
+    return torch.from_numpy(normalization_table(normalization, channels)).to(device)

@@ -24,7 +24,7 @@ from spit.errors import MissingExtra
 from spit.kernels import reference
 from spit.kernels.portable import Levels, exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.published import ONE, published_superpixels
-from spit.kernels.threads import single_torch_thread, threads
+from spit.kernels.threads import threads, torch_threads
 from spit.loops.rules import SCALE, Rules
 from spit.options import check_choice
 from spit.replay import Tensors, replay
@@ -97,7 +97,7 @@ def _dispatched(definition: Operation) -> Operation:
         if _forced.get() is None and chosen.__name__ == "spit.kernels.cpu":
             numbers = first.numel() if isinstance(first, Tensor) else first[0].numel()
             if not chosen.BACKGROUND.serves(numbers):
-                with single_torch_thread():
+                with torch_threads(1):
                     return getattr(chosen.uncompiled, definition.__name__)(*args, **kwargs)
         return getattr(chosen, definition.__name__)(*args, **kwargs)
 

@@ -30,16 +30,16 @@ def thread_count() -> int:
 
 
 @contextmanager
-def single_torch_thread() -> Iterator[None]:
-    """Keep torch's operations in this block on one thread.
+def torch_threads(count: int | None) -> Iterator[None]:
+    """Run torch's operations in this block on so many threads; None leaves the number as it is.
 
-    Several would wait for each other at every operation while another process takes their cores.
+    With one they do not wait for each other at every operation while another process takes their cores.
     """
     before = torch.get_num_threads()
-    if before > 1:
-        torch.set_num_threads(1)
+    if count not in (None, before):
+        torch.set_num_threads(count)
     try:
         yield
     finally:
-        if before > 1:
+        if count not in (None, before):
             torch.set_num_threads(before)

@@ -53,8 +53,11 @@ class Graph:
         only the heaviest, see :data:`~spit.loops.rules.ROUND`; each removes exactly one region.
         """
         rounds = [self.numbers()]
-        while len(self.sizes) > limit:
+        while (before := len(self.sizes)) > limit:
             rounds.append(self.contract(self.forest.keep_heaviest(*self.link_regions(None), limit)))
+            if len(self.sizes) == before:
+                raise ValueError(f"expected connected regions, of which {limit} can be made by joining neighbours, got "
+                                 f"{before} without any to join")
         parents = rounds.pop()
         while rounds:  # from the coarse end: only the last step is long
             parents = parents[rounds.pop()]

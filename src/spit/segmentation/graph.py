@@ -96,7 +96,12 @@ class RegionGraph:
 
 def connected(pairs: Integers, count: int) -> Integers:
     """For each of ``count`` nodes, the smallest node that edges ``(E, 2)`` lead to, itself among them."""
-    if len(pairs) and not (pairs.min() >= 0 and pairs.max() < count):
-        raise ValueError(f"expected edges between nodes 0 to {count - 1}, got {pairs.min()} to {pairs.max()}")
+    check_pairs(pairs, count)
     numbers: Integers = connect(pairs, count)
     return numbers
+
+
+def check_pairs(pairs: Integers, count: int) -> None:
+    """Raise ValueError if edges, ``(E, 2)``, do not lead between ``count`` nodes."""
+    if len(pairs) and not (pairs.min() >= 0 and pairs.max() < count):
+        raise ValueError(f"expected edges between nodes 0 to {count - 1}, got {pairs.min()} to {pairs.max()}")

@@ -6,8 +6,10 @@ This is our own because scipy is an extra, and because its ``maximum_flow`` says
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from spit.loops.compilation import compiled
+from spit.segmentation.graph import check_pairs
 
 STEPS = 1024  # capacities are whole numbers of 1/1024, so that the answer has no rounding
 
@@ -30,6 +32,10 @@ def minimum_cut(gains: NDArray[np.float64], pairs: NDArray[np.int64],
         array([ True,  True, False])
     """
     nodes, edges = len(gains), len(pairs)
+    check_pairs(pairs, nodes)
+    if costs.shape != (edges,) or not (np.isfinite(gains).all() and np.isfinite(costs).all() and (costs >= 0).all()):
+        raise ValueError(f"expected finite gains, and a finite cost of 0 or more for each of {edges} edges, got gains "
+                         f"{gains} and costs {costs}")
     source, sink = nodes, nodes + 1
     capacity, gain = (np.rint(values * STEPS).astype(np.int64) for values in (costs, gains))
     places = np.arange(nodes)
@@ -47,7 +53,8 @@ def minimum_cut(gains: NDArray[np.float64], pairs: NDArray[np.int64],
     return reached[:nodes] >= 0
 
 
-def _loop(first: Any, heads: Any, back: Any, room: Any, source: int, sink: int) -> Any:
+@compiled
+def _flow(first: Any, heads: Any, back: Any, room: Any, source: int, sink: int) -> Any:
     """Fill ``room`` with the maximum flow; the distance from the source in what is left, -1 where nothing leads."""
     count = len(first) - 1
     distance = np.empty(count, np.int64)
@@ -101,9 +108,3 @@ def _loop(first: Any, heads: Any, back: Any, room: Any, source: int, sink: int) 
             else:
                 following[node] += 1
 
-
-_LEAN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-try:
-    _flow = njit(cache=True, **_LEAN)(_loop)
-except RuntimeError:  # no folder that can be written to: each process compiles for itself
-    _flow = njit(**_LEAN)(_loop)

@@ -1,6 +1,6 @@
 """Regions of a partition by compiled loops: boxes, and the way up a hierarchy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -9,13 +9,12 @@ from spit.kernels.cpu.threads import for_each_image
 from spit.loops import regions
 
 
-def check_labels(labels: Tensor, offsets: Tensor) -> None:
+def check_labels(labels: Iterable[Tensor], offsets: Tensor, noun: str = "labels") -> None:
     """Raise ValueError if a loop would index outside its memory: labels can be changed after they were checked."""
-    counts = offsets.diff()
-    for image, count in zip(labels.detach(), counts.tolist(), strict=True):
+    for image, count in zip(labels, offsets.diff().tolist(), strict=True):
         low, high = image.aminmax()
         if int(low) < 0 or int(high) >= count:
-            raise ValueError(f"expected labels 0 to {count - 1}, got {int(low)} to {int(high)}; they were changed "
+            raise ValueError(f"expected {noun} 0 to {count - 1}, got {int(low)} to {int(high)}; they were changed "
                              "after the partition was made: make another one from them")
 
 
@@ -33,7 +32,9 @@ def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
     if len(parents) == 1:
         return parents[0]
     answer = torch.empty_like(parents[0])
-    images = zip(*(level.split(ends.diff().tolist()) for level, ends in zip(parents, offsets[:-1], strict=True)),
-                 answer.split(offsets[0].diff().tolist()), strict=True)
-    for_each_image(lambda *levels: regions.climb(levels[:-1], levels[-1]), *map(tuple, zip(*images, strict=True)))
+    levels = [level.split(ends.diff().tolist()) for level, ends in zip(parents, offsets[:-1], strict=True)]
+    for level, above in zip(levels, offsets[1:], strict=True):
+        check_labels(level, above, "parents")
+    for_each_image(lambda *images: regions.climb(images[:-1], images[-1]), *levels,
+                   answer.split(offsets[0].diff().tolist()))
     return answer
