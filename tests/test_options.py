@@ -2,6 +2,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, nan
+from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, Optional, Protocol
 
 import pytest
@@ -110,6 +112,32 @@ def test_values_in_range_are_kept_as_they_are():
                  inner=st.builds(Inner, rate=st.floats(0, 0.99), steps=st.none() | st.integers(1))))
 def test_round_trip_through_json(options):
     assert Outer.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+
+
+def test_paths_are_text_outside():
+    @dataclass(frozen=True)
+    class Files(Options):
+        table: Path = Path("a.txt")
+        other: Path | None = None
+        several: tuple[Path, ...] = ()
+        either: str | Path | None = None
+
+    files = Files(Path("b/c.txt"), Path("d"), (Path("e"), Path("f")), Path("g"))
+    values = json.loads(json.dumps(files.to_dict()))
+    assert values == {"table": "b/c.txt", "other": "d", "several": ["e", "f"], "either": "g"}
+    assert Files.from_dict(values) == files.replace(either="g")
+    assert Files.from_dict({"other": None}) == Files.from_dict(Files().to_dict()) == Files()
+    assert Files.from_dict({"table": Path("b")}).table == Path("b")
+    with pytest.raises(TypeError, match="expected table of type Path, got 3"):
+        Files.from_dict({"table": 3})
+
+
+def test_what_json_does_not_know_stays_the_same_object():
+    lock, values = Lock(), {"deep": [1]}
+    found = Outer(plain=lock, extra=values).to_dict()
+    assert found["plain"] is lock
+    found["extra"]["deep"].append(2)
+    assert values == {"deep": [1]}
 
 
 def test_what_toml_writes():

@@ -13,7 +13,8 @@ import difflib
 import operator
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -83,15 +84,16 @@ class Options:
         return replace(self, **changes)  # type: ignore[type-var]
 
     def to_dict(self) -> dict[str, Any]:
-        """The options as JSON or TOML has them."""
-        values: dict[str, Any] = _plain(asdict(self))  # type: ignore[call-overload]
+        """The options as JSON or TOML has them; a path is text."""
+        values: dict[str, Any] = _plain(self)
         return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], what: str = "option") -> Self:
         """The inverse of :meth:`to_dict`. Options left out take their defaults, also those of a nested table.
 
-        A list becomes a tuple, and "none" becomes None where the field may be None, since TOML has no null.
+        A list becomes a tuple, text a path where the field is one, and "none" becomes None where the field may be None,
+        since TOML has no null.
         """
         known, kinds = _fields(cls), get_type_hints(cls)
         refuse_unknown(values, known, what)
@@ -217,10 +219,17 @@ def _converted(kind: Any, value: Any) -> Any:
     if get_origin(kind) is tuple:
         items = value if isinstance(value, list | tuple) else [value]
         return tuple(_converted(get_args(kind)[0], item) for item in items)
+    if isinstance(kind, type) and issubclass(kind, PurePath) and isinstance(value, str):
+        return kind(value)
     return float(value) if kind is float and isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _plain(value: Any) -> Any:
+    """A value as JSON has it; what JSON does not know, such as a function, stays the same object."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, PurePath):
+        return str(value)
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value

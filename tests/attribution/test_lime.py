@@ -1,4 +1,5 @@
 import sys
+from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,14 @@ from spit.attribution.lime import Ridge, similarity, slic_regions, without_token
 from spit.errors import MissingExtra
 
 QUICK = Lime(samples=40, regions=9)
+
+
+class Bar:
+    def __init__(self):
+        self.lock = Lock()
+
+    def tell(self, masks):
+        pass
 
 
 def linear(images):
@@ -48,6 +57,14 @@ def test_progress_counts_the_masks_of_each_image(small, images):
                        spit.explain(small(), images[:2], Lime(samples=10, regions=9, batch=4)))
     assert seen == [4, 8, 10, 4, 8, 10]
     assert telling.config() == Lime(samples=10, regions=9).config()
+
+
+def test_progress_may_belong_to_anything():
+    """A method of an object with a lock, which cannot be copied."""
+    telling = Lime(samples=10, progress=Bar().tell)
+    assert telling.config() == Lime(samples=10).config()
+    assert telling.config() | {"samples": 10, "share": [0.1, 0.3], "p": "omit"} == telling.config()
+    assert not {"batch", "progress"} & set(telling.config())
 
 
 def test_regions_are_omitted_with_chance_p(images):

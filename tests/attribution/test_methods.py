@@ -83,6 +83,7 @@ def test_what_cannot_be_explained(small, images):
         ({"method": "flwo"}, ValueError, "did you mean 'flow'"),
         ({"method": "gradcam"}, ValueError, "random, got 'gradcam'"),
         ({"method": 3}, TypeError, "by name"),
+        ({"method": Lime}, TypeError, r"^expected an instance, such as Lime\(\), got the class Lime$"),
         ({"target": 5}, ValueError, "from 0 to 4, got 5"),
         ({"target": [0, 1]}, ValueError, "each of 3 images"),
         ({"target": 0.5}, TypeError, "an integer"),
@@ -184,6 +185,15 @@ def test_what_is_no_class(prediction, target):
 def test_classes_that_are_not_there(prediction, target, message):
     with pytest.raises(ValueError, match=message):
         read_target(prediction, target)
+
+
+def test_a_class_is_found_by_its_exact_name_then_by_its_index_then_by_any_spelling():
+    numbers = ("0", "1", "10", "2")
+    assert [class_index(numbers, name) for name in ("10", "2", "3")] == [2, 3, 3]
+    assert class_index(("Crane", "crane"), "crane") == 1
+    assert class_index(NAMES, "1") == class_index(NAMES, "egyptian CAT") == 1
+    with pytest.raises(ValueError, match="classes 0 and 1"):
+        class_index(("Crane", "crane"), "CRANE")
 
 
 @pytest.mark.parametrize(("name", "message"), [

@@ -1,3 +1,5 @@
+from threading import Lock
+
 import pytest
 import torch
 
@@ -6,6 +8,15 @@ from attribution.games import generator, grid
 from spit.attribution import TokenOcclusion, TokenRise, TokenShapley
 from spit.attribution.absence import ImageTokens
 from spit.attribution.removal import Subsets, random_cells
+
+
+class Locked:
+    def __init__(self):
+        self.lock = Lock()
+
+    def tell(self, passes):
+        pass
+
 
 METHODS = (TokenOcclusion(samples=20, cells=5), TokenRise(samples=20, cells=5), TokenShapley(samples=60, cells=5))
 
@@ -50,6 +61,7 @@ def test_batches_and_torch_s_seed_do_not_matter(small, images, method):
     assert not torch.equal(spit.explain(model, images[:1], method.replace(seed=1)), expected)
     assert "batch" not in method.config()
     assert method.config()["samples"] == method.samples
+    assert method.replace(progress=Locked().tell).config() == method.config()
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spit.evaluation.runner import Journal
+
 Run = Callable[..., Any]
 
 
@@ -42,6 +44,18 @@ def test_files_and_json(spit: Run, data: Path, tmp_path: Path, names: Callable[[
     lines = (tmp_path / "out/images.jsonl").read_text()
     assert spit(*arguments).json == result.json  # nothing is measured again
     assert (tmp_path / "out/images.jsonl").read_text() == lines
+
+
+def test_two_runs_do_not_share_a_folder(spit: Run, data: Path, tmp_path: Path,
+                                        names: Callable[[Path], list[str]]) -> None:
+    base = ("evaluate", "superpixels", "--data", data, "--algorithm", "slic", "--count", 20, "--workers", 0, "-o",
+            tmp_path / "out")
+    with Journal(tmp_path / "out/images.jsonl"):
+        told = spit(*base).error
+    assert told == (f"spit: {tmp_path / 'out/images.jsonl'}: another evaluation is writing there; wait for it, or "
+                    "choose another --output\n")
+    assert spit(*base).code == 0
+    assert not [name for name in names(tmp_path / "out") if name.startswith(".")]
 
 
 def test_a_limit(spit: Run, data: Path) -> None:

@@ -67,7 +67,9 @@ def test_as_paper(spit: Run, data: Path, model: Path) -> None:
     by_hand = spit(*base, *options).json["rows"][0]
     assert (row["max_f"], row["max_f_paper"], row["iou"]) == tuple(
         by_hand[name] for name in ("max_f", "max_f_paper", "iou"))
-    assert "--as-paper sets the options of the cut" in spit(*base[:-1], "--as-paper", "--tau", 0.4).error
+    for given, named in ((("--tau", 0.4), "--tau"), (("--method", "cut", "--no-clean"), "--method and --no-clean")):
+        refused = spit(*base[:-1], "--as-paper", *given).error
+        assert refused == f"spit: --as-paper sets the options of the cut; leave out {named}\n"
 
 
 def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:

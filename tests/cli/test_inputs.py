@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from spit.bench.threads import cpu_threads
 from spit.cli.console import Say
 from spit.cli.inputs import Document, Input, answer_each, find_inputs, side_by_side
 from spit.cli.options import Output
 from spit.errors import ImageError
+from spit.kernels.threads import torch_threads
 
 
 def touch(root: Path, *names: str) -> None:
@@ -56,6 +56,42 @@ def test_a_file_given_twice_is_done_once(tmp_path: Path) -> None:
 def test_what_an_earlier_run_wrote_below_the_folder_is_left_out(tmp_path: Path) -> None:
     touch(tmp_path, "cat.jpg", "spit-output/cat.overlay.png")
     assert stems(find_inputs([tmp_path], tmp_path / "spit-output")) == ["cat"]
+
+
+def test_an_output_above_the_photos_does_not_hide_them(tmp_path: Path) -> None:
+    touch(tmp_path, "in/a/cat.jpg", "in/dog.png")
+    assert stems(find_inputs([tmp_path / "in"], tmp_path)) == ["a/cat", "dog"]
+    assert stems(find_inputs([tmp_path / "in/a", tmp_path / "in/dog.png"], tmp_path / "in")) == ["a/cat", "dog"]
+
+
+@pytest.mark.parametrize(("photos", "output"), [
+    ("in", "in"), ("in", "./other/../in"), ("./other/../in", "in"), ("in", "{root}/in"), ("link", "in"), ("in", "link"),
+    ("in", "."), ("in", "link/..")])
+def test_what_earlier_runs_wrote_beside_the_photos_is_left_out(photos: str, output: str, tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "in/a/cat.jpg", "in/dog.png", "other/x")
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    monkeypatch.chdir(tmp_path)
+    for item in find_inputs([Path("in")], Path("in")):
+        item.write("json", {}, {"overlay": ("overlay.png", b"1"), "mean": ("mean.png", b"2")})
+    for item in find_inputs([Path("in/a"), Path("in/dog.png")], Path("in")):
+        item.write("segment.json", {}, {"mask": ("mask.png", b"3")})
+    found = find_inputs([Path(photos)], Path(output.format(root=tmp_path)))
+    assert stems(found) == ["a/cat", "dog"]
+    assert all(item.path.is_relative_to(photos) for item in found), "spelled as the user did"
+
+
+def test_where_only_outputs_are_left_nothing_starts(spit: Callable[..., Any], tmp_path: Path,
+                                                    photo: Callable[..., Path]) -> None:
+    photos, out = tmp_path / "in", tmp_path / "in/out"
+    given = photo(photos / "a.png")
+    assert spit("tokenize", photos, "-o", out).code == 0
+    given.unlink()
+    reason = "expected images, got none but those that spit wrote; give the folder of your photos, or another --output"
+    assert spit("tokenize", photos, "-o", out).error == f"spit: {photos}: {reason}\n"
+    assert spit("tokenize", out, "-o", out).error == f"spit: {out}: {reason}\n"
+    other = photo(tmp_path / "b.png")
+    assert len(spit("tokenize", out, other, "-o", out, "--json").json["images"]) == 1, "as a shell's * names them"
 
 
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
@@ -163,7 +199,7 @@ def test_images_side_by_side(tmp_path: Path) -> None:
         return ["".join(item.path.name for item in group) for group in side_by_side(iter(items), alone)]
 
     assert groups(None) == list("abCDefghijk")
-    with cpu_threads(1):
+    with torch_threads(1):
         assert groups(lambda item: item.path.name.isupper()) == ["ab", "C", "D", "efgh", "ijk"]
 
 
@@ -176,7 +212,7 @@ def test_each_image_of_a_group_answers_or_fails_for_itself(tmp_path: Path, capsy
             raise ImageError(f"{item.path}: broken")
         return {"image": item.stem.name, "threads": torch.get_num_threads()}
 
-    with cpu_threads(2):
+    with torch_threads(2):
         assert answer_each(items, "Working", work, shown.extend, False, alone=lambda item: False) == 2
     assert shown == [{"image": name, "threads": 1} for name in "0124"]
     assert capsys.readouterr().err == "spit: 3.png: broken\nspit: 1 of 5 images failed\n"

@@ -4,17 +4,20 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args
 
 import pytest
+from typer.main import get_command
 from typer.models import OptionInfo
 
 import spit
 from spit.cli.app import app
-from spit.cli.options import Models, Running, TokenizerChoice, command, tokenizer_choice
+from spit.cli.options import Models, Running, TokenizerChoice, command, flags_given, tokenizer_choice
 from spit.config import ModelConfig
 from spit.options import Options, option
+from spit.segmentation import Cut
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, VoronoiTokenizer
 
 Choice = tokenizer_choice()
@@ -76,6 +79,49 @@ def test_a_registered_tokenizer_has_its_options() -> None:
     assert not {"weights", "order"} & {item.name for item in fields(tokenizer_choice())}  # only in Python and recipes
 
 
+@dataclass(frozen=True)
+class Rows(spit.Tokenizer):
+    """Fields with the names of options that commands have, and of another tokenizer's with another type."""
+
+    size: int = option(16, "Height of a row", least=1)
+    device: str = "cpu"
+    json: bool = False
+    given: int = 1
+    tokenizer: str = "rows"
+    levels: str = "two"
+    keyword: int = option(3, "Python's own word", flag="lambda")
+    seed: int = 0
+    count: int = 2
+    table: Path | None = None
+
+    def partition(self, block: Any) -> spit.Partition:
+        raise NotImplementedError
+
+
+@pytest.mark.usefixtures("restored_parts")
+def test_a_tokenizers_option_that_clashes_has_its_name_before_it() -> None:
+    @dataclass(frozen=True)
+    class Counting(Options):
+        count: int = option(1, "How many")
+
+    def verb(top: int, models: Models, tokenizer: TokenizerChoice, counting: Counting, running: Running) -> Any:
+        return tokenizer, counting.count
+
+    spit.register_tokenizer("rows", Rows)
+    run = command(verb)
+    parameters = inspect.signature(run).parameters
+    own = {name for name in parameters if name.startswith("rows_")}
+    assert own == {f"rows_{name}" for name in ("size", "device", "json", "given", "tokenizer", "levels", "lambda",
+                                               "count")}
+    values = {name: parameter.default for name, parameter in parameters.items()}
+    chosen, count = run(**values | {"tokenizer": "rows", "rows_size": 4, "rows_lambda": 5, "table": Path("a.txt")})
+    assert chosen.build() == Rows(size=4, keyword=5, table=Path("a.txt"))
+    assert count == 1
+    with pytest.raises(ValueError, match="--rows-size belongs to --tokenizer rows, not to superpixel"):
+        run(**values | {"rows_size": 4})[0].build()
+    assert tokenizer_choice()(tokenizer="rows", rows_size=4, count=5).build() == Rows(size=4, count=5)
+
+
 def test_groups_become_options_of_their_own() -> None:
     seen: list[Any] = []
 
@@ -105,6 +151,11 @@ def test_devices() -> None:
     assert Running("cpu").place == "cpu"
     with pytest.raises(ValueError, match="cpu, cuda or auto"):
         _ = Running("tpu").place
+
+
+def test_flags_that_were_given() -> None:
+    assert flags_given(Cut()) == []
+    assert flags_given(Cut(method="cut", cut_on="keys", clean=False)) == ["--method", "--cut-on", "--no-clean"]
 
 
 def options() -> Iterator[tuple[str, str, inspect.Parameter]]:
@@ -148,6 +199,20 @@ def test_every_verb_takes_device_and_json() -> None:
         assert on_cpu or own["--device"] == "auto", verb
 
 
+def commands(parent: Any, name: str = "spit") -> Iterator[tuple[str, Any]]:
+    """Every command as typer runs it, with its name."""
+    for own, one in getattr(parent, "commands", {}).items():
+        yield f"{name} {own}", one
+        yield from commands(one, f"{name} {own}")
+
+
 def test_help_says_default() -> None:
-    for verb, flag, parameter in options():
-        assert "unless" not in get_args(parameter.annotation)[1].help, (verb, flag)
+    told = 0
+    for name, one in commands(get_command(app)):
+        context = one.make_context(name, [], resilient_parsing=True)
+        for parameter in one.params:
+            if parameter.param_type_name == "option" and parameter.default not in (None, False, [], ()):
+                _, text = parameter.get_help_record(context)
+                assert text.count("default: ") == 1, (name, parameter.name, text)
+                told += 1
+    assert told > 50

@@ -1,5 +1,7 @@
 """One runner: resuming by content, batches, warm-up, progress."""
 
+import subprocess
+import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,12 +9,23 @@ from typing import Any
 import pytest
 import torch
 
+from spit.errors import SpitError
 from spit.evaluation.classification import AnswerCase, SquareCase
 from spit.evaluation.runner import Case, Journal, Record, Runner, case_of
 from spit.evaluation.samples import Sample, find_images
 from spit.predictor import Predictor
 
 CPU = torch.device("cpu")
+HOLDER = """
+import sys
+from pathlib import Path
+from spit.evaluation.runner import Journal
+
+journal = Journal(Path(sys.argv[1]))
+journal.add("a", [{"key": "1", "image": "a"}])
+print("open", flush=True)
+sys.stdin.read()
+"""
 
 
 class Lengths(Case):
@@ -197,6 +210,33 @@ def test_a_line_cut_short_is_dropped_wherever(tmp_path: Path, cut: int) -> None:
     assert path.read_bytes() == whole
 
 
+def test_one_run_at_a_time_has_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "images.jsonl"
+    with Journal(path) as journal:
+        journal.add("a", [{"key": "1", "image": "a"}])
+        with pytest.raises(SpitError, match=r"images\.jsonl: another evaluation is writing there; wait for it"):
+            Runner(path)
+        with Journal(tmp_path / "other.jsonl"), Journal(None):
+            pass
+        journal.add("a", [{"key": "2", "image": "b"}])
+    with Journal(path) as journal:
+        assert list(journal.records("a")) == ["1", "2"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["images.jsonl", "other.jsonl"]
+
+
+def test_the_lock_of_another_process_ends_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "images.jsonl"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"open\n"
+        with pytest.raises(SpitError, match="another evaluation"):
+            Journal(path)
+        holder.kill()
+    with Journal(path) as journal:
+        assert list(journal.records("a")) == ["1"]
+
+
 @pytest.mark.parametrize("line", ["no json", "[]", '{"image": "1"}'])
 def test_another_file_is_refused_and_left_alone(tmp_path: Path, line: str) -> None:
     path = tmp_path / "images.jsonl"
@@ -204,6 +244,7 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path, line: str) -> No
     with pytest.raises(ValueError, match="line 1; choose another"):
         Journal(path)
     assert path.read_text() == line + "\n"
+    assert list(tmp_path.iterdir()) == [path], "the lock is released"
 
 
 def test_a_case_is_all_that_matters() -> None:

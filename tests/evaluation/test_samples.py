@@ -94,7 +94,6 @@ def test_the_classes_of_another_folder() -> None:
 
 def test_classes_to_logits() -> None:
     assert class_indices(folder("cat", "dog"), 2) == [0, 1]
-    assert class_indices(folder("0", "1", "10", "2"), 4) == [0, 1, 2, 3]  # as training sorts them
     assert class_indices(folder("0003", "0007"), 1000) == [3, 7]
     assert class_indices(folder("n01443537", "n01440764"), 1000) == [1, 0]
     own = ("cat", "mug", "goldfish")
@@ -108,6 +107,17 @@ def test_classes_to_logits() -> None:
     for classes, logits in ((("cat", "dog"), 1000), (("0003", "1000"), 1000), (("n01443537",), 10)):
         with pytest.raises(ImageError, match=f"a model of {logits} classes"):
             class_indices(folder(*classes), logits)
+
+
+def test_folders_named_by_numbers() -> None:
+    """A model without names has them as indices, complete or not; one that was trained on them knows them by name."""
+    names = sorted(map(str, range(12)))
+    assert class_indices(folder(*names), 12) == [0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert class_indices(folder("1", "10", "2"), 12) == [1, 10, 2]
+    assert class_indices(folder(*names), 12, names) == list(range(12))
+    assert class_indices(folder("1", "10", "2"), 12, names) == [1, 2, 4]
+    assert class_indices(folder(*names), 12, tuple("abcdefghijkl")) == [0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert class_indices(folder("1", "2", "3"), 3) == [0, 1, 2], "beyond the logits: in sorted order"
 
 
 def test_imagenet_is_known_by_its_classes() -> None:

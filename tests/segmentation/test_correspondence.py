@@ -1,7 +1,7 @@
 """spit.correspond: the attention and the colours by hand, shapes, batches, errors."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -12,6 +12,7 @@ from spit.model import SpitModel
 from spit.predictor import Predictor
 from spit.segmentation import Cut
 from spit.segmentation.correspondence import Correspondence, all_pairs, colored_share, mix, pseudo_colors, scenes
+from spit.segmentation.saliency import TokenCut
 
 Scene = Callable[..., Tensor]
 
@@ -115,3 +116,17 @@ def test_refusals(model: SpitModel, scene: Scene) -> None:
         spit.correspond(model, image, image, temperature=0)
     with pytest.raises(ValueError, match="from -3 to 2"):
         spit.correspond(model, image, image, layer=9)
+    for name in ("method", "token_head", "scales", "clean"):
+        with pytest.raises(ValueError, match=f"unknown option of correspond '{name}'"):
+            spit.correspond(model, image, image, **{name: None})
+
+
+def test_its_options_are_those_of_the_cut_that_it_reads(model: SpitModel, scene: Scene) -> None:
+    image = torch.rand(3, 30, 36, generator=torch.Generator().manual_seed(0))
+    disc, noise = (Predictor(model)(one) for one in (scene(30, 36, 0), image))
+    for prediction, changes in ((disc, {"tau": 0.9}), (disc, {"foreground": "class_token"}), (noise, {"layer": 0}),
+                                (noise, {"cut_on": "keys"})):
+        [own], [same], [other] = (scenes(prediction, cut) for cut in (Cut(), TokenCut(), TokenCut.from_dict(changes)))
+        assert torch.equal(own.side, same.side)
+        assert not torch.equal(other.side, same.side), changes
+    assert {item.name for item in fields(TokenCut)} == {"tau", "foreground", "layer", "cut_on"}

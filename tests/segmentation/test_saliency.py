@@ -13,7 +13,6 @@ from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Predictor
 from spit.segmentation import Cut, looking, segment_images, segment_prediction
-from spit.segmentation.correspondence import scenes
 from spit.segmentation.saliency import orient
 from spit.tokens import Tokens
 
@@ -135,8 +134,6 @@ def test_scales_are_averaged(model: SpitModel, scene: Scene) -> None:
         spit.segment(model, image, scales=3)
     with pytest.raises(ValueError, match="at most 1 scale of the model's patch tokens, got 2"):
         spit.segment(model.with_tokenizer("patch", size=8).eval(), image, scales=2)
-    with pytest.raises(ValueError, match="tokens of one scale"):
-        scenes(Predictor(model)(image), Cut(scales=2))
 
 
 def test_floats_and_bytes_agree(model: SpitModel, scene: Scene) -> None:

@@ -20,6 +20,11 @@ Removal = Literal["pixels", "tokens"]
 Query = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]
 
 
+def config_of_passes(method: Options) -> dict[str, Any]:
+    """Everything that a map depends on beside model and image; how its passes are divided and told is not among it."""
+    return {name: value for name, value in method.to_dict().items() if name not in ("batch", "progress")}
+
+
 @documented
 @dataclass(frozen=True)
 class Lime(Options):
@@ -60,9 +65,7 @@ class Lime(Options):
     batch: int | None = option(None, "Masked images in a forward pass (default: 32, or 256 on a GPU)", least=1)
     progress: Callable[[int], None] = field(default=lambda masks: None, compare=False, repr=False)
 
-    def config(self) -> dict[str, Any]:
-        """Everything that a map depends on beside model and image."""
-        return {key: value for key, value in self.to_dict().items() if key not in ("batch", "progress")}
+    config = config_of_passes
 
     @torch.no_grad()
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:

@@ -141,6 +141,8 @@ def explain_prediction(prediction: Prediction, method: str | Method, target: Tar
 
 def _method(method: str | Method, predictor: Predictor) -> Method:
     chosen = create_method(method) if isinstance(method, str) else method
+    if isinstance(chosen, type):
+        raise TypeError(f"expected an instance, such as {chosen.__name__}(), got the class {chosen.__name__}")
     if not callable(chosen):
         raise TypeError(f"expected a method by name ({', '.join(METHODS)}) or a method object, got {method!r}")
     if isinstance(chosen, PrototypeProjection):  # finds its prototypes once, not for each image
@@ -179,10 +181,14 @@ def read_classes(given: Target, images: int, names: Sequence[str]) -> Tensor:
 
 
 def class_index(names: Sequence[str], target: str) -> int:
-    """The index of a class by its name, or by its index as a string; ValueError if none or several have that name."""
-    if target.isdecimal() and int(target) < len(names):
+    """The index of a class by its name, or by its index as a string; ValueError if none or several have that name.
+
+    A name that is a number comes before an index, and the given spelling before others.
+    """
+    found = [index for index, name in enumerate(names) if name == target]
+    if not found and target.isdecimal() and int(target) < len(names):
         return int(target)
-    found = [index for index, name in enumerate(names) if name.casefold() == target.casefold()]
+    found = found or [index for index, name in enumerate(names) if name.casefold() == target.casefold()]
     if len(found) == 1:
         return found[0]
     if found:

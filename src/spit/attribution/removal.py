@@ -8,13 +8,13 @@ is also a cheaper pass.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from spit.attribution.absence import ImageTokens, image_tokens
-from spit.attribution.lime import image_generator
+from spit.attribution.lime import config_of_passes, image_generator
 from spit.attribution.presence import BACKWARD, presence_slopes
 from spit.backbone import Spans, Transformer
 from spit.forward_pass import ForwardPass
@@ -105,9 +105,7 @@ class TokenRemoval(Options, ABC):
     batch: int | None = option(None, "Subsets in a forward pass (default: 32, or 512 on a GPU)", least=1)
     progress: Callable[[int], None] = field(default=lambda passes: None, compare=False, repr=False)
 
-    def config(self) -> dict[str, Any]:
-        """Everything that a map depends on beside model and image."""
-        return {key: value for key, value in self.to_dict().items() if key not in ("batch", "progress")}
+    config = config_of_passes
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         return seen.paint(torch.cat(self.token_values(seen, classes)).float().to(seen.logits.device))

@@ -12,8 +12,8 @@ from spit.drawing import Tile, draw_panel, encode_png
 from spit.drawing.panel import level
 from spit.drawing.pictures import as_picture
 from spit.options import Options, option
-from spit.segmentation import Cut
 from spit.segmentation.correspondence import TEMPERATURE, all_pairs, colored_share, scenes
+from spit.segmentation.saliency import TokenCut
 
 MOST = 12  # images of a grid that a person can look at
 
@@ -25,8 +25,8 @@ class Mixing(Options):
     softmax_temperature: float = option(TEMPERATURE, "Temperature of the cross-attention's softmax", above=0)
 
 
-def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, mixing: Mixing, reading: Reading,
-               output: Output, running: Running) -> int:
+def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: TokenCut, mixing: Mixing,
+               reading: Reading, output: Output, running: Running) -> int:
     """Colour similar parts alike across 2 to 12 images, each once as the source; writes correspondences.png.
 
     The images are at the top, a column each. Below, a row for each source: its own pseudo-colours (three principal

@@ -6,7 +6,7 @@ import typer
 
 from spit.cli.help import Command, Group
 from spit.cli.measuring import Data, Evaluating, Protocols, measure
-from spit.cli.options import Merging, Models, Running, TokenizerChoice, command
+from spit.cli.options import Merging, Models, Running, TokenizerChoice, command, flags_given
 from spit.evaluation.classification import Classification, Head, as_paper
 from spit.evaluation.counts import PAPER, Counts, Resizing
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
@@ -149,8 +149,7 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, p
     stopped run resumes.
     """
     if protocols.as_paper and cut != Cut():
-        raise ValueError("--as-paper sets the options of the cut; leave out --tau, --cut-on, --layer, --foreground and "
-                         "--scales")
+        raise ValueError(f"--as-paper sets the options of the cut; leave out {' and '.join(flags_given(cut))}")
     cut, merge = (AS_PAPER, False) if protocols.as_paper else (cut, merging.merge)
     samples = spread(find_samples(data, folders), evaluating.limit)
     cases = [SaliencyCase(looking(one, cut, merge), cut, models.size)

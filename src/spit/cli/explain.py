@@ -20,7 +20,6 @@ from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
-from spit.data.classes import near_names
 from spit.drawing import Tile, draw_panel, encode_png
 from spit.options import Options, option
 from spit.predictor import SEEN, Prediction, Predictor, at_size, resize, shorter_side
@@ -137,13 +136,11 @@ def _wrapped(tiles: list[Tile]) -> list[list[Tile]]:
 
 
 def _target(names: Sequence[str], given: str) -> int:
-    """The index of a class; an unknown name is refused with those like it."""
-    if (given.isdecimal() and int(given) < len(names)) or given.casefold() in map(str.casefold, names):
+    """The index of a class; if there is none, the error says where to find names."""
+    try:
         return class_index(names, given)
-    near = near_names(names, given)
-    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    raise ValueError(f"expected --target as a class from 0 to {len(names) - 1} or its name, got {given!r}; {hint}"
-                     "spit classify --top 20 lists names that fit your image")
+    except ValueError as error:
+        raise ValueError(f"{error} (spit classify --top 20 lists names that fit your image)") from None
 
 
 def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> Page:

@@ -61,8 +61,8 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
     A folder keeps its structure, below its own name if several paths are given. Two images whose outputs would share a
     name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``). A missing path beside an existing one counts
-    as a file: :func:`answer_each` reports that it cannot be read. Images that an earlier run wrote below ``output`` are
-    left out.
+    as a file: :func:`answer_each` reports that it cannot be read. Images that earlier runs wrote are left out: all
+    below ``output``, or if that holds the folder itself, those that a document in it names.
     """
     if not any(path.exists() for path in paths):
         raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but no such path exists; check "
@@ -71,6 +71,9 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     for path in paths:
         for file, name in _walk(path, output, alone=len(paths) == 1):
             found.setdefault(file, name)
+    if not found:
+        raise ImageError(f"{shown(paths[0])}: expected images, got none but those that spit wrote; give the folder of "
+                         "your photos, or another --output")
     # Names are compared as a file system that ignores case does.
     stems = Counter(str(name.with_suffix("")).casefold() for name in found.values())
     given = real_paths(found)
@@ -173,10 +176,11 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
     if not path.is_dir():
         return [(path, PurePath(path.name))]
     files = image_paths(path)
-    if output is not None and realpath(output) != realpath(path):
-        files = [file for file in files if not Path(realpath(file)).is_relative_to(realpath(output))]
-    elif output is not None:  # photos and outputs side by side
-        made = {output / str(file) for about in output.rglob("*.json") for file in read_about(about)["files"].values()}
+    if output is not None and Path(realpath(path)).is_relative_to(realpath(output)):  # photos and outputs side by side
+        made = {about.parent / PurePath(str(file)).name  # which lies beside its document
+                for about in path.rglob("*.json") for file in read_about(about)["files"].values()}
         files = [file for file in files if file not in made]
+    elif output is not None:
+        files = [file for file in files if not Path(realpath(file)).is_relative_to(realpath(output))]
     prefix = PurePath() if alone else PurePath(PurePath(realpath(path)).name)
     return [(file, prefix / file.relative_to(path)) for file in files]

@@ -5,12 +5,13 @@ of the library's own; :func:`command` shows typer an option for each field.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, is_dataclass, make_dataclass
 from functools import wraps
+from keyword import iskeyword
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import typer
 from torch import Tensor
@@ -27,6 +28,8 @@ from spit.tokenizers import Tokenizer, create_tokenizer
 
 TOKEN_SIDE = 16  # of a square patch in pixels; a superpixel of the default tokenizer has about as many
 PLAIN = (bool, int, float, str, Path)  # types of values on the command line
+Flags = dict[str, dict[str, tuple[str, Any, str]]]
+"""A tokenizer option by its flag: for each tokenizer that has it the field, its type and its help."""
 Images = Annotated[list[Path], typer.Argument(
     metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
 
@@ -139,8 +142,13 @@ class Models(Options):
         return found
 
 
+SHARED = (Running, Reading, Output, Merging, Models)
+
+
 class TokenizerChoice(Options):
     """A tokenizer and its options; those left out are the tokenizer's, or the model's own."""
+
+    flags: ClassVar[Flags] = {}
 
     @property
     def given(self) -> dict[str, Any]:
@@ -154,7 +162,7 @@ class TokenizerChoice(Options):
         name = asked.pop("tokenizer", own)
         changes = {}
         for flag, value in asked.items() if name in TOKENIZERS else ():
-            owners = _tokenizer_flags()[flag]
+            owners = self.flags[flag]
             if name not in owners:
                 raise ValueError(f"--{flag.replace('_', '-')} belongs to --tokenizer {next(iter(owners))}, "
                                  f"not to {name}")
@@ -162,9 +170,9 @@ class TokenizerChoice(Options):
         return create_tokenizer(name, **(changes if config is None else config.options_for(name, changes)))
 
 
-def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:
-    """Each flag to the tokenizers that have it: their field, its type and its help."""
-    found: dict[str, dict[str, tuple[str, Any, str]]] = {}
+def _tokenizer_flags(taken: Collection[str]) -> Flags:
+    """The flags of the tokenizers; the name stands before one that is taken, or has another type elsewhere."""
+    found: Flags = {}
     for name, kind in TOKENIZERS.items():
         for item, hint, spec in declared(kind, plain=True):  # of your own, a plain field will do
             if not _has_flag(hint):
@@ -172,7 +180,11 @@ def _tokenizer_flags() -> dict[str, dict[str, tuple[str, Any, str]]]:
             told = "(default" in spec.help or item.default in (None, MISSING)
             default = "" if told else f" (default: {item.default})"
             text = f"{name.capitalize()}: {spec.help[:1].lower()}{spec.help[1:]}{default}"
-            found.setdefault(spec.flag or item.name, {})[name] = (item.name, hint, text)
+            flag = _word(item, spec)
+            others = {other | None for _, other, _ in found.get(flag, {}).values()}
+            if flag in taken or iskeyword(flag) or others - {hint | None}:
+                flag = f"{name}_{flag}"
+            found.setdefault(flag, {})[name] = (item.name, hint, text)
     return found
 
 
@@ -186,14 +198,20 @@ def _has_flag(hint: Any) -> bool:
     return hint in PLAIN or (get_origin(hint) is tuple and parts[0] in PLAIN)
 
 
-def tokenizer_choice() -> type[TokenizerChoice]:
-    """A dataclass with an option for each field of each registered tokenizer, yours among them."""
+def tokenizer_choice(taken: Collection[str] = ()) -> type[TokenizerChoice]:
+    """A dataclass with an option for each field of each registered tokenizer, yours among them.
+
+    Args:
+        taken: options that the command has beside them and beside those that most commands have.
+    """
+    flags = _tokenizer_flags({*taken, *_words(SHARED), *dir(TokenizerChoice), "tokenizer", "help", "plugin"})
     options: list[tuple[str, Any, Any]] = [("tokenizer", str | None, option(
         None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel)", metavar="NAME"))]
-    for flag, owners in _tokenizer_flags().items():
+    for flag, owners in flags.items():
         kind = next(iter(owners.values()))[1]
         options.append((flag, kind | None, option(None, ". ".join(text for _, _, text in owners.values()))))
-    made: type[TokenizerChoice] = make_dataclass("TokenizerOptions", options, bases=(TokenizerChoice,), frozen=True)
+    made: type[TokenizerChoice] = make_dataclass("TokenizerOptions", options, bases=(TokenizerChoice,), frozen=True,
+                                                 namespace={"flags": flags})
     return made
 
 
@@ -212,10 +230,12 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
     """The verb as typer reads it: each parameter whose type is a dataclass replaced by options for its fields."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
-    for parameter in inspect.signature(verb, eval_str=True).parameters.values():
+    given = inspect.signature(verb, eval_str=True).parameters.values()
+    kinds = [one.annotation for one in given if is_dataclass(one.annotation)]
+    for parameter in given:
         kind = parameter.annotation
         if kind is TokenizerChoice:
-            kind = tokenizer_choice()
+            kind = tokenizer_choice({*_words(kinds), *(one.name for one in given if one.annotation not in kinds)})
         if is_dataclass(kind):
             groups[parameter.name] = kind
             panel = "Tokenizer" if issubclass(kind, TokenizerChoice) else None  # type: ignore[arg-type]
@@ -225,6 +245,7 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(verb)
     def run(**values: Any) -> Any:
+        made = {}
         for name, kind in groups.items():
             own = {}
             for item, _, spec in declared(kind):
@@ -232,16 +253,32 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
                 for one in value if isinstance(value, list) else () if value is None else (value,):
                     spec.check(_flag(item, spec), one)
                 own[item.name] = tuple(value) if isinstance(value, list) else value
-            values[name] = kind(**own)
-        return verb(**values)
+            made[name] = kind(**own)
+        return verb(**values, **made)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
+def flags_given(options: Any) -> list[str]:
+    """The flags of the options that differ from their defaults, as the command line has them."""
+    return [_flag(item, spec).replace("--", "--no-" if getattr(options, item.name) is False else "--", 1)
+            for item, _, spec in declared(type(options)) if getattr(options, item.name) != item.default]
+
+
+def _words(kinds: Iterable[Any]) -> set[str]:
+    """The names and flags of all options of some dataclasses."""
+    return {word for kind in kinds for item, _, spec in declared(kind) for word in (item.name, _word(item, spec))}
+
+
+def _word(item: Any, spec: Spec) -> str:
+    """An option's flag as the name of a parameter."""
+    return (spec.flag or item.name).replace("-", "_")
+
+
 def _flag(item: Any, spec: Spec) -> str:
-    return f"--{(spec.flag or item.name).replace('_', '-')}"
+    return f"--{_word(item, spec).replace('_', '-')}"
 
 
 def _parameter(item: Any, hint: Any, spec: Spec, panel: str | None) -> inspect.Parameter:

@@ -12,17 +12,19 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
 import torch
 
 from spit import __version__
 from spit.documents import read_json
+from spit.errors import SpitError
 from spit.evaluation.report import Report, Sheet
 from spit.evaluation.samples import Sample
+from spit.locks import locked
 from spit.options import Options, check_choice, option
 from spit.predictor import Predictor
 
@@ -176,22 +178,32 @@ class Journal:
     """Answers by case and by the content of the sample; kept in a file, a JSON line for each, so that a run resumes.
 
     A case is a hash of everything that an answer depends on beside the sample, see :func:`case_of`. One file serves
-    many runs: only what has changed is measured again. A last line that was cut short is dropped. Lines without a
-    content key, which older versions wrote, are not used.
+    many runs, one at a time: only what has changed is measured again. A last line that was cut short is dropped. Lines
+    without a content key, which older versions wrote, are not used.
 
     Args:
         path: the file; None keeps answers in memory only.
 
     Raises:
+        SpitError: another process has the file open.
         ValueError: the file has a line that no run wrote.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._records: dict[str, dict[str, Record]] = {}
-        self._file = None
+        self._file: BinaryIO | None = None
+        self._open = ExitStack()
         self.earlier: dict[str, frozenset[str]] = {}  # for each case the keys that an earlier run answered
-        if path is None:
-            return
+        if path is not None:
+            with ExitStack() as opened:
+                if not opened.enter_context(locked(path.with_name(f".{path.name}.lock"), wait=False)):
+                    raise SpitError(f"{path}: another evaluation is writing there; wait for it, or choose another "
+                                    "--output")
+                self._file = opened.enter_context(self._read(path))
+                self._open = opened.pop_all()
+
+    def _read(self, path: Path) -> BinaryIO:
+        """The file, open at the end of its whole lines, which are read."""
         data = path.read_bytes() if path.exists() else b""
         whole = data[: data.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), start=1):
@@ -205,8 +217,9 @@ class Journal:
                 self._records.setdefault(case, {})[record["key"]] = record
         self.earlier = {case: frozenset(records) for case, records in self._records.items()}
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("r+b" if data else "wb")
-        self._file.truncate(self._file.seek(len(whole)))
+        file = path.open("r+b" if data else "wb")
+        file.truncate(file.seek(len(whole)))
+        return file
 
     def records(self, case: str) -> Mapping[str, Record]:
         """The answers of a case so far, by key."""
@@ -223,8 +236,7 @@ class Journal:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._open.close()
 
 
 def case_of(**parts: Any) -> str:
@@ -239,7 +251,7 @@ class Runner:
         journal: a file of answers to add to, and to resume from.
         progress: called with what is being done, answers so far, and answers in all.
         batch: images in a batch (default: the case's).
-        precision: of the transformer, "fp32", or "bf16" or "fp16" on a GPU.
+        precision: of the transformer: "fp32"; "bf16" on a GPU or a CPU with AVX512_BF16; "fp16" on a GPU.
 
     Attributes:
         done: answers so far.

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
@@ -73,7 +73,7 @@ class SaliencyCase(ModelCase):
 
     def config(self) -> dict[str, Any]:
         head = head_for(self.predictor, self.cut.method, self.cut.token_head)
-        return {**super().config(), "cut": asdict(self.cut), "token_head": head and head.digest, "size": self.shorter}
+        return {**super().config(), "cut": self.cut.to_dict(), "token_head": head and head.digest, "size": self.shorter}
 
     def read(self, sample: Sample) -> tuple[Tensor, Truth]:
         return read_pair(sample)
@@ -185,7 +185,7 @@ def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record
     threshold, max_f = _max_f(_curves(values, BETA2))
     return Row(
         model=case.predictor.name, tokenizer=case.predictor.model.config.tokenizer,
-        cut={**asdict(case.cut), "method": case.method, "size": case.shorter, "merge": case.merged},
+        cut={**case.cut.to_dict(), "method": case.method, "size": case.shorter, "merge": case.merged},
         images=len(values), empty=len(records) - len(values),
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         max_f=max_f, threshold=threshold, max_f_own=share([float(own.max()) for own in _curves(values, OWN_BETA2)]),

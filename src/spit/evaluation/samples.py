@@ -122,26 +122,27 @@ def labelled_folder(root: str | Path) -> LabelledFolder:
 def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequence[str] = ()) -> list[int]:
     """The logit of each class of a folder.
 
-    Classes are found by the model's own class names, if it has any and the folder's names are not numbers. Otherwise
-    as many classes as logits are taken in sorted order, as in training. If there are fewer, names that are numbers are
-    indices (``0007``), and WordNet ids (``n01440764``) are ImageNet's for a model of 1,000 classes.
+    Classes are found by the model's own class names, if it has any. Otherwise names that are numbers below the number
+    of logits are indices (``7``, ``0007``), as many classes as logits are taken in sorted order, and WordNet ids
+    (``n01440764``) are ImageNet's for a model of 1,000 classes.
 
     Raises:
         ImageError: none of these applies.
     """
     names = folder.classes
-    given = folder_names(names, len(names))
-    if class_names and given != tuple(class_names) and not all(name.isdecimal() for name in names):
-        unknown = [name for name in given if name not in class_names]
-        if unknown:
-            some = ", ".join(class_names[:3]) + (", …" if num_classes > 3 else "")
-            raise ImageError(f"{folder.root}: expected classes that the model knows ({some}), got {unknown[0]!r}; give "
-                             "--model one that was trained on these, or fit a head by --head knn or --head linear")
+    given = folder_names(names, len(names)) or names
+    unknown = [name for name in given if name not in class_names]
+    if class_names and not unknown:
         return [class_names.index(name) for name in given]
+    numbers = all(name.isdecimal() for name in names)
+    if class_names and not numbers:
+        some = ", ".join(class_names[:3]) + (", …" if num_classes > 3 else "")
+        raise ImageError(f"{folder.root}: expected classes that the model knows ({some}), got {unknown[0]!r}; give "
+                         "--model one that was trained on these, or fit a head by --head knn or --head linear")
+    if numbers and max(map(int, names)) < num_classes:
+        return [int(name) for name in names]
     if len(names) == num_classes:
         return list(range(num_classes))
-    if all(name.isdecimal() for name in names) and max(map(int, names)) < num_classes:
-        return [int(name) for name in names]
     known = wordnet_ids() if num_classes == 1000 else {}
     if all(name in known for name in names):
         return [known[name] for name in names]

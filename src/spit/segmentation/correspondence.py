@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
-from spit.segmentation.saliency import Cut, cut_tokens
+from spit.segmentation.saliency import TokenCut, cut_tokens
 from spit.tokens import plural
 
 TEMPERATURE = 0.01
@@ -74,7 +74,7 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
         targets: with a model, the target images, of any size; not modified.
         temperature: of the softmax.
         size: with a model, the shorter side that it sees (default: the image's own).
-        options: of :class:`~spit.segmentation.Cut`.
+        options: tau, cut_on, layer and foreground of :class:`~spit.segmentation.Cut`.
 
     Example:
         >>> import spit, torch
@@ -82,7 +82,7 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
         >>> spit.correspond(predictor(torch.rand(3, 64, 64)), predictor(torch.rand(2, 3, 48, 64)))
         Correspondence(source 64 × 64, 2 targets)
     """
-    cut = Cut.from_dict(options, "option of correspond")
+    cut = TokenCut.from_dict(options, "option of correspond")
     if isinstance(source, Prediction):
         if not isinstance(others, Prediction) or targets is not None or size is not None:
             raise TypeError("expected correspond(prediction, others) with a prediction of the targets and no images or "
@@ -106,10 +106,8 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
 
 
 @torch.no_grad()
-def scenes(prediction: Prediction, cut: Cut) -> list[Scene]:
+def scenes(prediction: Prediction, cut: TokenCut) -> list[Scene]:
     """One scene for each image, for use in any pair."""
-    if cut.scales != 1:
-        raise ValueError(f"expected scales 1, since correspondences are between tokens of one scale, got {cut.scales}")
     made, sizes = [], iter(prediction.sizes)
     for one in prediction.passes:
         sides = torch.split(cut_tokens(one, cut)[0] > 0, one.tokens.counts.tolist())

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -28,22 +29,9 @@ SHARPNESS = 2.0  # log-odds of a token one standard deviation from the mean
 
 @documented
 @dataclass(frozen=True)
-class Cut(Options):
-    """The options of :func:`spit.segment`.
+class TokenCut(Options):
+    """How the tokens of an image are cut in two: all options of :func:`spit.correspond`, and some of :class:`Cut`."""
 
-    Example:
-        >>> from spit.segmentation import Cut
-        >>> Cut(tau=1 / 3, foreground="class_token").layer  # as App. E
-        -1
-    """
-
-    method: str | None = option(
-        None, "What finds the foreground: head, a linear layer on tokens of several layers, trained without masks; "
-              "cut, TokenCut; or both, their mean (default: both, or cut if the model has no head)",
-        choices=("head", "cut", "both"))
-    token_head: str | None = option(
-        None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
-        metavar="FILE")
     tau: float | None = option(
         None, "Cosine τ above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's code (default: the image's "
               "own)", least=-1, most=1)
@@ -55,18 +43,44 @@ class Cut(Options):
         "border", "Side of the cut that is the foreground: border, the one with less of the image's border; "
                   "class_token, the one whose own class token is nearer to the whole image's (App. E); largest, the "
                   "one with the entry of the largest magnitude (TokenCut)")
-    scales: int = option(
-        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 takes five times as long",
-        least=1)
-    clean: bool = option(
-        True, "Remove crumbs and holes by an energy on the graph of regions, solved exactly, and decide finer regions "
-              "along the boundary; a mask of a reduced image then follows superpixels of the original")
 
     def layer_of(self, depth: int) -> int:
         """The layer counted from 0; ValueError if there is no such layer."""
         if not -depth <= self.layer < depth:
             raise ValueError(f"expected a layer from {-depth} to {depth - 1}, got {self.layer}")
         return self.layer % depth
+
+
+@dataclass(frozen=True)
+class Scoring(Options):
+    """What scores the tokens; in :class:`Cut` these options stand before those of :class:`TokenCut`."""
+
+    method: str | None = option(
+        None, "What finds the foreground: head, a linear layer on tokens of several layers, trained without masks; "
+              "cut, TokenCut; or both, their mean (default: both, or cut if the model has no head)",
+        choices=("head", "cut", "both"))
+    token_head: str | Path | None = option(
+        None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
+        metavar="FILE")
+
+
+@documented
+@dataclass(frozen=True)
+class Cut(TokenCut, Scoring):
+    """The options of :func:`spit.segment`.
+
+    Example:
+        >>> from spit.segmentation import Cut
+        >>> Cut(tau=1 / 3, foreground="class_token").layer  # as App. E
+        -1
+    """
+
+    scales: int = option(
+        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 takes five times as long",
+        least=1)
+    clean: bool = option(
+        True, "Remove crumbs and holes by an energy on the graph of regions, solved exactly, and decide finer regions "
+              "along the boundary; a mask of a reduced image then follows superpixels of the original")
 
 
 @dataclass(frozen=True)
@@ -256,7 +270,7 @@ def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
     return [prediction.with_tokenizer("superpixel", levels=levels - by) for by in range(1, count + 1)]
 
 
-def cut_tokens(seen: ForwardPass, cut: Cut) -> tuple[Tensor, Tensor]:
+def cut_tokens(seen: ForwardPass, cut: TokenCut) -> tuple[Tensor, Tensor]:
     """The standardised Fiedler vectors of a pass, ``(ΣN,)``, with the foreground positive, and each image's τ."""
     layer = cut.layer_of(seen.model.config.depth)
     compared = seen.layer_keys(layer) if cut.cut_on == "keys" else seen.layer_tokens(layer)

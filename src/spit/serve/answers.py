@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spit.attribution import Lime, Method
-from spit.attribution.methods import class_index
+from spit.attribution.methods import read_classes
 from spit.attribution.removal import TokenRemoval
 from spit.errors import WeightsError
 from spit.interruption import may_stop
@@ -33,7 +33,7 @@ def read_class(names: Sequence[str], target: int | str | None) -> int | None:
     if target is None:
         return None
     try:
-        return class_index(names, str(target))
+        return int(read_classes(target, 1, names))
     except ValueError as error:
         raise ApiError("invalid_request", f"target: {str(error)[:300]}.") from None
 

@@ -80,9 +80,7 @@ def _explain(pictures: Sequence[Picture], asked: SnippetFields) -> str:
     method = repr(asked.method or "relevance")
     if asked.samples is not None:
         method = f"create_method({method}, samples={asked.samples})"
-    target = asked.target or None
-    shown = target if target is not None and target.isdecimal() else repr(target)
-    return f"""values = prediction.explain({method}, target={shown})[0]  # (H, W)
+    return f"""values = prediction.explain({method}, target={asked.target or None!r})[0]  # (H, W)
 print(values.shape, float(values.abs().max()))
 """
 
