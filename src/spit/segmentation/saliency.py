@@ -90,9 +90,10 @@ class Segmentation:
     Attributes:
         saliency: soft maps, above 0.5 on the foreground.
         mask: the foreground.
-        values: log-odds of each token, positive on the foreground: of the cut, twice its standardised Fiedler vector.
+        values: log-odds of each token, positive on the foreground, before cleaning: of the cut, twice its standardised
+            Fiedler vector; with a head, smoothed over the graph of regions.
         partition: of the images as the model saw them; row v of ``values`` belongs to region v.
-        tau: the cosine τ above which tokens were joined, for each image.
+        tau: the cosine τ above which tokens were joined, for each image; NaN with method "head".
 
     Shape:
         saliency ``(B, H, W)`` float32 and mask ``(B, H, W)`` bool, tuples of ``(H, W)`` if sizes differ; values

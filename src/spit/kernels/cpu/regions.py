@@ -12,10 +12,11 @@ from spit.loops import regions
 def check_labels(labels: Iterable[Tensor], offsets: Tensor, noun: str = "labels") -> None:
     """Raise ValueError if a loop would index outside its memory: labels can be changed after they were checked."""
     for image, count in zip(labels, offsets.diff().tolist(), strict=True):
-        low, high = image.aminmax()
-        if int(low) < 0 or int(high) >= count:
-            raise ValueError(f"expected {noun} 0 to {count - 1}, got {int(low)} to {int(high)}; they were changed "
-                             "after the partition was made: make another one from them")
+        values = image.numpy()  # torch's threads would wait for more work on the cores that the loops need next
+        low, high = values.min(), values.max()
+        if low < 0 or high >= count:
+            raise ValueError(f"expected {noun} 0 to {count - 1}, got {low} to {high}; they were changed after the "
+                             "partition was made: make another one from them")
 
 
 def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Tensor:
