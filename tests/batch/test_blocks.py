@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from batch.conftest import Corpus
+from spit.batch.attempts import note_of
 from spit.batch.blocks import Folder, block_size
 from spit.batch.operations import Rejected
 from spit.batch.sources import Listing, list_images
 from spit.errors import SpitError
+from spit.files import TEMPORARY
 
 SCHEMA = pa.schema([("key", pa.string())])
 
@@ -68,9 +70,13 @@ def test_a_block_is_written_whole_or_not_at_all(tmp_path: Path, listing: Listing
 def test_what_a_killed_process_left_is_removed(tmp_path: Path, listing: Listing) -> None:
     folder = Folder(tmp_path / "out")
     folder.begin(listing, {}, 10)
-    (folder.path / "rows/.spit-writing-abc").write_text("half")
+    (folder.path / f"rows/{TEMPORARY}abc").write_text("half")
+    folder.write(0, SCHEMA, iter([{"key": "a"}]))
+    for block in (0, 1):  # it died after the first was finished, and in the second
+        note_of(folder.path, block).write_text("{}")
     folder.begin(listing, {}, 10)
-    assert files(folder.path) == ["input.parquet", "run.json"]
+    assert files(folder.path) == [note_of(folder.path, 1).name, "input.parquet", "rejects/00000.parquet",
+                                  "rows/00000.parquet", "run.json"]
 
 
 def test_another_run_is_refused_with_what_changed(tmp_path: Path, listing: Listing) -> None:

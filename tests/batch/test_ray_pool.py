@@ -82,7 +82,7 @@ def test_a_worker_that_cannot_write_ends_the_run(corpus: Make, tmp_path: Path) -
     (output / "rejects").write_text("a file")
     told = run.communicate(timeout=120)[1]
     assert run.returncode == 2
-    assert "block 0: NotADirectoryError" in told.splitlines()[-1]
+    assert "block 0: FileExistsError" in told.splitlines()[-1]
     assert "the same command continues" in told
     assert "Traceback" not in told
 

@@ -12,6 +12,11 @@ from spit.files import TEMPORARY
 DEATHS = 2  # of workers with one image in hand, after which it is rejected
 
 
+def note_of(output: Path, block: int) -> Path:
+    """The file that is there while a block is in work."""
+    return output / f".spit-attempt-{block:05d}.json"
+
+
 class Attempts:
     """What earlier attempts at a block have left: a file that is there only while the block is in work.
 
@@ -24,7 +29,7 @@ class Attempts:
     """
 
     def __init__(self, output: Path, block: int) -> None:
-        self._path = output / f".spit-attempt-{block:05d}.json"
+        self._path = note_of(output, block)
         self._deaths: dict[str, int] = {}
         self.failed = self._path.exists()
         try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from spit.batch.arrow import pa, pq
+from spit.batch.attempts import note_of
 from spit.batch.operations import REJECTS, Rejected, Row
 from spit.batch.sources import Item, Listing
 from spit.documents import read_json
@@ -64,7 +65,8 @@ class Folder:
                 pq.write_table(listing.table(), temporary, row_group_size=size)
             with replacing(self.path / MANIFEST) as temporary:
                 temporary.write_text(json.dumps(document, indent=2) + "\n")
-        for left in self.path.glob(f"**/{TEMPORARY}*"):  # of a process that was killed
+        notes = (note_of(self.path, block) for block in self.finished())
+        for left in (*self.path.glob(f"**/{TEMPORARY}*"), *notes):  # of a process that was killed
             left.unlink(missing_ok=True)
         return -(-len(listing) // size)
 
