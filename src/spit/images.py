@@ -106,7 +106,7 @@ def _way_back(low: float, high: float) -> str:
     if low >= 0 and 1.25 < high <= 10:
         return "divide by 255 if they are 8-bit values; if they are normalised, undo the normalisation: x * std + mean"
     if low >= -10 and high <= 10:
-        return "undo the normalisation: x * std + mean (φ normalises by itself)"
+        return "undo the normalisation: x * std + mean (the model normalises by itself)"
     if low >= -26 and high <= 281:  # 8 bits in floats, with the overshoot of a resize
         return "divide by 255"
     return "scale them so that black is 0 and white is 1"
@@ -116,6 +116,10 @@ def _conversion(images: object) -> str:
     """How to convert an image of another type to a tensor."""
     if isinstance(images, np.ndarray):
         shape = images.shape
+        if images.dtype != np.uint8 and not np.issubdtype(images.dtype, np.floating):
+            return f"expected uint8 or floats in [0, 1], got {images.dtype}; convert it with image.astype('uint8')"
+        if len(shape) in (3, 4) and shape[-1] == 4:
+            return "it has 4 channels: leave out the alpha with image[..., :3]"
         if len(shape) == 2:
             return "convert it with torch.from_numpy(a)[None]"
         if len(shape) in (3, 4) and shape[-1] in (1, 3, 4) and shape[-3] not in (1, 3):

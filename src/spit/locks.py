@@ -10,6 +10,8 @@ try:
 except ImportError:  # Windows: no locks, so that two processes may do the same work
     fcntl = None  # type: ignore[assignment]
 
+TRIES = 100  # to make a folder that others may remove
+
 
 @contextmanager
 def locked(path: Path, wait: bool) -> Iterator[bool]:
@@ -23,7 +25,9 @@ def locked(path: Path, wait: bool) -> Iterator[bool]:
     """
     descriptor = None
     made = [folder for folder in path.parents if not folder.exists()]  # the deepest first
+    tries = 0
     while fcntl is not None:
+        tries += 1
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -33,6 +37,8 @@ def locked(path: Path, wait: bool) -> Iterator[bool]:
             yield False
             return
         except FileNotFoundError:  # another process removed the empty folder
+            if tries == TRIES:  # or none can be made here, which writing will report
+                break
             continue
         except OSError:  # a file system without locks, or a folder that writing will report
             break

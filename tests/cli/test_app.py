@@ -53,8 +53,8 @@ def test_flags_have_no_value_in_the_help(monkeypatch: pytest.MonkeyPatch, spit: 
 
 
 @pytest.mark.parametrize(("verb", "told"), [
-    ("tokenize", "does all images again and replaces their files"),
-    ("explain", "does all images again and replaces their files"),
+    ("tokenize", "processes all images again and replaces their files"),
+    ("explain", "processes all images again and replaces their files"),
     ("segment", "skips images that are done with the same model and settings; --again repeats them"),
     ("correspond", "replaces the picture"),
     ("batch", "of the same command does only the blocks that are not there"),
@@ -106,8 +106,10 @@ def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyP
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--plugin", "no_such_module", "--help"]) == 2
     assert "a plugin could not be imported: No module named 'no_such_module'" in capsys.readouterr().err
-    assert main(["--plugin", "mine.py", "--help"]) == 2
-    assert "expected the name of a module, got mine.py; give --plugin mine" in capsys.readouterr().err
+    for given, advice in {"mine.py": "mine", "../mine": "mine", "..": "MODULE", "": "MODULE"}.items():
+        assert main(["--plugin", given, "--help"]) == 2
+        assert (f"expected the name of a module, got {given!r}; in the folder of the file, give --plugin {advice}"
+                in capsys.readouterr().err)
     monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(ImportError("not a plugin's")))
     with pytest.raises(ImportError, match="not a plugin's"):
         main(["tokenize", "a.png"])

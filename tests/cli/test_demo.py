@@ -58,6 +58,11 @@ def test_odd_shapes(size: tuple[int, int], spit: Run, photo: Callable[..., Path]
     assert spit("demo", "--image", photo(tmp_path / "a.png", *size), "-o", tmp_path / "out").code == 0
 
 
+def test_a_photo_that_the_model_sees_reduced(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    result = spit("demo", "--image", photo(tmp_path / "a.png", 640, 480), "-o", tmp_path / "out")
+    assert result.code == 0, result.err
+
+
 def test_refusals_write_nothing(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     path, out = photo(tmp_path / "a.png"), tmp_path / "out"
     assert "nowhere.png" in spit("demo", "--image", tmp_path / "nowhere.png", "-o", out).error

@@ -58,7 +58,7 @@ def test_from_a_vit_to_superpixels_and_again(spit: Run, command: list[object], p
 
     again = spit(*command, "--validation", photos)
     assert again.code == 0
-    assert "had ended already: 3 steps" in again.out
+    assert "was already finished: 3 steps" in again.out
     assert "holds a run of another recipe: model.options.tokenizer was None, is 'voronoi'" in spit(
         *command, "--tokenizer", "voronoi").error
 
@@ -69,7 +69,7 @@ def test_another_tokenizer_and_a_second_teacher(spit: Run, command: list[object]
     result = spit(*command, "--tokenizer", "voronoi", "--set", "model.options.tokenizer_options.cells=5", "--set",
                   "model.options.gradients=false", "--teacher", tmp_path / "teacher", "--set", "run.log=1")
     assert result.code == 0, result.err
-    assert "ended after" in result.out
+    assert "finished after" in result.out
     assert "No validation: the recipe names no photos for it; --set data.validation=FOLDER does" in result.out
     student = load_model(tmp_path / "run/model")
     assert (student.config.tokenizer, student.config.tokenizer_options["cells"]) == ("voronoi", 5)

@@ -32,7 +32,8 @@ def draw_map(image: Tensor, values: Tensor) -> Image.Image:
         image ``(C, H, W)`` uint8 or floats in [0, 1], values ``(H, W)``; the picture is W × H.
     """
     if values.shape != image.shape[1:]:
-        raise ValueError(f"expected a map of this image's {tuple(image.shape[1:])} pixels, got {tuple(values.shape)}")
+        raise ValueError(f"expected a map of this image's {tuple(image.shape[1:])} pixels, got {tuple(values.shape)}; "
+                         "a map of a reduced image has the original's pixels: give the original, spit.load_image(path)")
     numbers = values.detach().double().cpu().numpy()
     low, high = map_range(values)
     level = np.clip((numbers - low) / max(high - low, np.finfo(np.float64).tiny), 0, 1)

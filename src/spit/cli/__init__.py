@@ -73,8 +73,10 @@ def load_plugins(given: Sequence[str]) -> None:
     if named and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     for name in named:
-        if name.endswith(".py"):
-            raise ImportError(f"expected the name of a module, got {name}; give --plugin {Path(name).stem}")
+        if name.endswith(".py") or not all(part.isidentifier() for part in name.split(".")):
+            path = Path(name)
+            raise ImportError(f"expected the name of a module, got {name!r}; in the folder of the file, give --plugin "
+                              f"{path.stem if path.stem.isidentifier() else 'MODULE'}")
         import_module(name)
     for point in entry_points(group="spit.plugins"):
         point.load()

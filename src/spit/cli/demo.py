@@ -42,14 +42,15 @@ class Sample(Options):
 def demo(sample: Sample, models: Models, reading: Reading, output: Output, running: Running) -> int:
     """Show tokens, classes, an explanation and a mask of one photo in one picture, demo.png.
 
-    The first run compiles the kernels, 15 to 30 seconds; later runs load them from the cache.
+    The model sees the whole image. On a fresh install the kernels compile in the background, so the first times are
+    longer than later ones.
     """
     [path] = [sample.image] if sample.image is not None else sample_photos(
         [SAMPLE], "demo", "the sample image of spit demo (--image takes your own)")
     pixels = reading.load(path)
     predictor = models.load_one(running.device)
     predictor.expect_classes()
-    with waiting("Looking; the first run compiles the kernels, 15-30 s") as say:
+    with waiting("Looking") as say:
         prediction = predictor(pixels, crop=False)
         tokens = int(prediction.partition.counts[0])
         classes = top_json(prediction, 3)
@@ -85,7 +86,7 @@ def _draw(pixels: Tensor, prediction: Prediction, heat: Tensor, found: Segmentat
              Tile(draw_overlay(seen, partition, thickness), "Tokens", f"{int(partition.counts[0]):,} superpixels"),
              Tile(draw_mean_colors(seen, partition), "Their mean colours", "tokens follow what is in the picture")]
     below = [Tile(draw_bars(guesses, *photo.size, theme), "What is it?", "the likeliest classes"),
-             Tile(draw_map(seen, heat), "Why?", f"evidence for “{name}”"),
+             Tile(draw_map(pixels, heat), "Why?", f"evidence for “{name}”: yellow speaks for it"),
              Tile(_cut_out(pixels, found, theme), "Where is it?", "the classifier never saw a mask")]
     return encode_png(draw_panel([above, below], theme=theme))
 

@@ -74,8 +74,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     classification, or with --whole the whole image, of up to 512 × 512 pixels. Without --method: relevance, the most
     faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise, token_shapley,
     token_occlusion and lime ask the model --samples times, which takes seconds. Compare values within one map only, not
-    between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run does all images
-    again and replaces their files. An image that cannot be read is reported, the others go on, and the exit code is 2.
+    between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run processes all
+    images again and replaces their files. An image that cannot be read is reported, the others go on, and the exit code
+    is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []

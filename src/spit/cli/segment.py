@@ -35,7 +35,7 @@ ABOUT = "segment.json"
 class Repeating(Options):
     """Whether finished work is done again."""
 
-    again: bool = option(False, "Also do images that an earlier run with these settings finished")
+    again: bool = option(False, "Process images again that an earlier run with these settings finished")
 
 
 def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, repeating: Repeating,

@@ -79,7 +79,7 @@ def carry_out(recipe: "Recipe", run: RunOptions, running: Running) -> int:
 def _show(result: Mapping[str, Any], folder: Path) -> None:
     from spit.cli.watching import in_words
 
-    ended = "had ended already" if result.get("finished") else f"ended after {result['seconds']:.0f} s"
+    ended = "was already finished" if result.get("finished") else f"finished after {result['seconds']:.0f} s"
     figures = ", ".join(in_words(result["figures"]))
     validation = (f"Validation: {figures}" if figures else
                   "No validation: the recipe names no photos for it; --set data.validation=FOLDER does")
