@@ -488,7 +488,7 @@ def test_weights_are_hashed_once_for_other_tokens(model: spit.SpitModel, monkeyp
 
 @pytest.mark.parametrize(("array", "advice"), [
     (np.zeros((8, 8, 4), np.uint8), r"leave out the alpha with image\[..., :3\]"),
-    (np.zeros((8, 8, 3), np.int64), r"got int64; convert it with image.astype\('uint8'\)"),
+    (np.zeros((8, 8, 3), np.int64), r"got int64 of shape \(8, 8, 3\); convert it with image.astype\('uint8'\)"),
 ])
 def test_arrays_that_are_refused_say_how_to_convert_them(model: spit.SpitModel, array: Any, advice: str) -> None:
     with pytest.raises(TypeError, match=advice):

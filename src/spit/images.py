@@ -40,7 +40,7 @@ def image_blocks(images: Images) -> ImageBlocks:
         for image in images:
             if not isinstance(image, Tensor):
                 raise TypeError(f"expected tensors in the list of images, got {type(image).__name__}; "
-                                f"{_conversion(image)}")
+                                f"{conversion(image)}")
             if image.ndim != 3:
                 raise ValueError(f"expected (C, H, W) images in the list, got shape {tuple(image.shape)}"
                                  f"{_missing_channel(image)}")
@@ -48,7 +48,7 @@ def image_blocks(images: Images) -> ImageBlocks:
         blocks = [torch.stack(list(run)) for _, run in runs]
     else:
         raise TypeError(f"expected a (B, C, H, W) or (C, H, W) tensor, or a list of (C, H, W) tensors, "
-                        f"got {type(images).__name__}; {_conversion(images)}")
+                        f"got {type(images).__name__}; {conversion(images)}")
     if not blocks:
         raise ValueError("expected at least one image, got an empty list")
     for block in blocks:
@@ -112,12 +112,12 @@ def _way_back(low: float, high: float) -> str:
     return "scale them so that black is 0 and white is 1"
 
 
-def _conversion(images: object) -> str:
+def conversion(images: object) -> str:
     """How to convert an image of another type to a tensor."""
     if isinstance(images, np.ndarray):
         shape = images.shape
         if images.dtype != np.uint8 and not np.issubdtype(images.dtype, np.floating):
-            return f"expected uint8 or floats in [0, 1], got {images.dtype}; convert it with image.astype('uint8')"
+            return "convert it with image.astype('uint8') if it has values from 0 to 255"
         if len(shape) in (3, 4) and shape[-1] == 4:
             return "it has 4 channels: leave out the alpha with image[..., :3]"
         if len(shape) == 2:

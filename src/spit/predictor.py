@@ -20,7 +20,7 @@ from spit.data.images import load_image
 from spit.devices import choose_device
 from spit.drawing.notebook import prediction_png
 from spit.forward_pass import ForwardPass, each_alone
-from spit.images import image_blocks, quantize, to_float
+from spit.images import conversion, image_blocks, quantize, to_float
 from spit.model import SpitModel
 from spit.registry import load_model
 from spit.tokens import Tokens
@@ -378,6 +378,9 @@ def _tensors(item: Any) -> list[Tensor]:
             colors = np.ascontiguousarray(colors)  # torch takes no negative strides, as of an image turned round
             return [torch.tensor(colors, dtype=None if item.dtype == np.uint8 else torch.float32).movedim(-1, 0)
                     .expand(3, -1, -1)]
+    if isinstance(item, np.ndarray):
+        raise TypeError("expected arrays of shape (H, W), (H, W, 3) or (B, H, W, 3), uint8 or floats in [0, 1], got "
+                        f"{item.dtype} of shape {item.shape}; {conversion(item)}")
     if not isinstance(item, Tensor):
         image_blocks([item])  # raises, with the way to convert it
     item = item.detach().clone()  # answers may read the pixels after the caller has changed them
