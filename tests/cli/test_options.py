@@ -155,7 +155,7 @@ def test_devices() -> None:
 
 def test_flags_that_were_given() -> None:
     assert flags_given(Cut()) == []
-    assert flags_given(Cut(method="cut", cut_on="keys", clean=False)) == ["--method", "--cut-on", "--no-clean"]
+    assert flags_given(Cut(method="cut", cut_on="keys", clean=False)) == ["--cut-on", "--method", "--no-clean"]
 
 
 def options() -> Iterator[tuple[str, str, inspect.Parameter]]:

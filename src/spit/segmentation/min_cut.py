@@ -107,4 +107,3 @@ def _flow(first: Any, heads: Any, back: Any, room: Any, source: int, sink: int) 
                 node = heads[arc]
             else:
                 following[node] += 1
-

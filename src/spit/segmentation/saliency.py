@@ -51,22 +51,9 @@ class TokenCut(Options):
         return self.layer % depth
 
 
-@dataclass(frozen=True)
-class Scoring(Options):
-    """What scores the tokens; in :class:`Cut` these options stand before those of :class:`TokenCut`."""
-
-    method: str | None = option(
-        None, "What finds the foreground: head, a linear layer on tokens of several layers, trained without masks; "
-              "cut, TokenCut; or both, their mean (default: both, or cut if the model has no head)",
-        choices=("head", "cut", "both"))
-    token_head: str | Path | None = option(
-        None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
-        metavar="FILE")
-
-
 @documented
 @dataclass(frozen=True)
-class Cut(TokenCut, Scoring):
+class Cut(TokenCut):
     """The options of :func:`spit.segment`.
 
     Example:
@@ -75,6 +62,13 @@ class Cut(TokenCut, Scoring):
         -1
     """
 
+    method: str | None = option(
+        None, "What finds the foreground: head, a linear layer on tokens of several layers, trained without masks; "
+              "cut, TokenCut; or both, their mean (default: both, or cut if the model has no head)",
+        choices=("head", "cut", "both"))
+    token_head: str | Path | None = option(
+        None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
+        metavar="FILE")
     scales: int = option(
         1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 takes five times as long",
         least=1)
