@@ -1,9 +1,12 @@
-"""JSON and TOML from outside: a text that cannot be read is a ValueError, however it is damaged."""
+"""JSON and TOML: a text from outside that cannot be read is a ValueError, however it is damaged; and differences."""
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+SHOWN = 3  # differences that a message names
+WIDTH = 40  # characters of a value in it
 
 
 def read_json(text: str | bytes) -> Any:
@@ -37,6 +40,30 @@ def expect_object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"expected {what} as an object, got {type(value).__name__}")
     return value
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with dots in the keys."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What differs between two documents, as ``key was …, is …``; empty if nothing does."""
+    old, new = flat(before), flat(now)
+    changed = [name for name in (*new, *sorted(old.keys() - new.keys())) if old.get(name) != new.get(name)]
+    told = [f"{name} was {_short(old.get(name))}, is {_short(new.get(name))}" for name in changed[:SHOWN]]
+    return "; ".join([*told, *([f"and {len(changed) - SHOWN} more"] if len(changed) > SHOWN else [])])
+
+
+def _short(value: Any) -> str:
+    """A value as JSON has it; of a long one the beginning, with its quotes and brackets closed."""
+    if isinstance(value, str):
+        return json.dumps(value if len(value) <= WIDTH else f"{value[:WIDTH]}…", ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if not isinstance(value, list) or len(text) <= WIDTH else f"[{_short(value[0])}, …]"
 
 
 def _read(parse: Callable[[Any], Any], text: str | bytes) -> Any:

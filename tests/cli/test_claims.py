@@ -50,7 +50,7 @@ def images(folder: Path, count: int = COUNT) -> list[Input]:
 def worker(shared: Shared, done: list[str]) -> Callable[[Input, Say], Document]:
     def work(item: Input, _: Say) -> Document:
         done.append(item.path.stem)
-        return item.write("json", {"key": shared.key(item)}, {})
+        return item.write("json", shared.about_run(item), {})
 
     return work
 
@@ -108,6 +108,17 @@ def test_a_changed_image_is_done(tmp_path: Path) -> None:
     assert run(inputs, Shared(inputs, "json", {})) == ["00", "01"]
     inputs[0].path.write_text("another")
     assert run(inputs, Shared(inputs, "json", {}, earlier=True)) == ["00"]
+
+
+def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None:
+    first, second = images(tmp_path, 2)
+    assert run([first], Shared([first], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["00"]
+    assert run([second], Shared([second], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["01"]
+    told = r"out/01\.json is of another run: cut\.tau was 1, is null; cut\.lines was \[1, 2\], is \[\]; choose another"
+    with pytest.raises(ValueError, match=told):
+        Shared([first], "json", {"verb": "a", "cut": {"tau": None, "lines": ()}})
+    Shared([first], "json", {"verb": "b"})  # another verb's files have other names
+    assert run([first, second], Shared([first, second], "json", {"verb": "a"})) == ["00", "01"], "none is left"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spit.cli.outputs import read_about, real_paths, write_files
+from spit.cli.outputs import real_paths, write_files
 
 
 def test_writes_all_and_replaces(tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
@@ -46,13 +46,6 @@ def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="you gave and would be overwritten"):
         write_files({tmp_path / "sub/../cat.overlay.png": b"x"}, real_paths([tmp_path / "cat.overlay.png"]))
     assert (tmp_path / "cat.overlay.png").read_text() == "mine"
-
-
-@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]", b'{"files": [1]}'])
-def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "a.json").write_bytes(content)
-    assert read_about(tmp_path / "a.json") == {"files": {}}
 
 
 def test_threads_do_not_mix_their_files(tmp_path: Path) -> None:

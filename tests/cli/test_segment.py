@@ -80,6 +80,18 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
                                 "--levels", 3, "--scales", 2).out
 
 
+def test_a_folder_of_other_options_is_refused(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
+                                              names: Callable[[Path], list[str]]) -> None:
+    first, second = photo(tmp_path / "a.png"), photo(tmp_path / "b.png", seed=1)
+    base = ("-o", tmp_path / "out", "--model", model)
+    assert spit("segment", first, *base).code == 0
+    before = names(tmp_path / "out")
+    error = spit("segment", second, *base, "--tau", 0.5).error
+    assert "a.segment.json is of another run: cut.tau was null, is 0.5; choose another --output, or remove" in error
+    assert names(tmp_path / "out") == before
+    assert spit("segment", second, *base).code == 0
+
+
 def test_a_folder_beside_its_photos(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
     """What a run wrote is no photo to the next one."""
     photo(tmp_path / "in/a.png")

@@ -1,3 +1,5 @@
+import json
+import logging
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from spit.data.folders import EXTENSIONS, image_paths
+from spit.data.folders import EXTENSIONS, image_paths, read_about
 from spit.data.images import load_image
 from spit.errors import ImageError
 
@@ -108,3 +110,22 @@ def test_a_folder_that_cannot_be_listed_is_not_skipped(
     with unprivileged(), pytest.raises(ImageError, match=r"locked: .*Permission denied"):
         image_paths(public_path)
     (public_path / "locked").chmod(0o700)
+
+
+@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]", b'{"files": [1]}'])
+def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "a.json").write_bytes(content)
+    assert read_about(tmp_path / "a.json") == {"files": {}}
+
+
+def test_what_spit_wrote_about_a_photo_is_no_photo(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    touch(tmp_path, "cat.jpg", "masks/cat.mask.png", "masks/cat.mine.png", "masks/dog.mask.png", "a.json", "a.b.c.png")
+    (tmp_path / "masks/cat.segment.json").write_text(json.dumps({"files": {"mask": "masks/cat.mask.png"}}))
+    with caplog.at_level(logging.WARNING, "spit"):
+        assert relative(tmp_path) == ["a.b.c.png", "cat.jpg", "masks/cat.mine.png", "masks/dog.mask.png"]
+    assert caplog.messages == [f"{tmp_path}: left out 1 image that spit wrote"]
+    for name in ("cat.mine.png", "dog.mask.png"):
+        (tmp_path / "masks" / name).unlink()
+    with pytest.raises(ImageError, match="expected images, got none but those that spit wrote; give the folder of"):
+        image_paths(tmp_path / "masks")

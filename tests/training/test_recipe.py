@@ -10,11 +10,12 @@ import pytest
 import torch
 
 import spit
+from spit.documents import flat
 from spit.errors import WeightsError
 from spit.registry import create_model, load_model, model_config
 from spit.training import TrainingError
 from spit.training.build import build_model
-from spit.training.recipe import FREE, DataRecipe, ModelRecipe, Optimization, Recipe, _flat, differences, recipes
+from spit.training.recipe import FREE, DataRecipe, ModelRecipe, Optimization, Recipe, differences, recipes
 from spit.training.retrofit import RetrofitRecipe
 from spit.weights import save
 
@@ -51,7 +52,7 @@ PAPER["finetune_base_384"] = PAPER["pretrain_base_256"] | {
 
 @pytest.mark.parametrize("name", PAPER)
 def test_appendix_c(name: str) -> None:
-    recipe = _flat(Recipe.read(Path(name)).to_dict())
+    recipe = flat(Recipe.read(Path(name)).to_dict())
     assert {key: recipe[key] for key in PAPER[name]} == PAPER[name]
 
 
@@ -168,7 +169,7 @@ def test_differences(recipe: Callable[..., Recipe]) -> None:
     del older["data"]["whole"]  # an option that was added since
     assert differences(older, recipe()) == []
     assert differences(older, recipe("data.whole=true")) == ["data.whole was False, is True"]
-    assert set(FREE) <= _flat(Recipe().to_dict()).keys()
+    assert set(FREE) <= flat(Recipe().to_dict()).keys()
     assert {item.name for item in fields(Recipe)} == one.keys()
 
 

@@ -18,7 +18,7 @@ from spit.batch.arrow import pa, pq
 from spit.batch.attempts import note_of
 from spit.batch.operations import REJECTS, Rejected, Row
 from spit.batch.sources import Item, Listing
-from spit.documents import read_json
+from spit.documents import differences, read_json
 from spit.errors import SpitError
 from spit.files import TEMPORARY, replacing
 
@@ -26,8 +26,6 @@ GROUP = 1_000  # rows of a row group
 LEAST = 16  # images of a block if there are few
 SHARES = 64  # blocks that even a small corpus is divided into, so that all workers end at about the same time
 MANIFEST, LISTING, ROWS, REJECTED = "run.json", "input.parquet", "rows", "rejects"
-SHOWN = 3  # differences that a message names
-WIDTH = 40  # characters of a value in it
 
 
 def block_size(images: int) -> int:
@@ -125,26 +123,6 @@ class Folder:
         return count, len(rejects)
 
     def _compare(self, document: Mapping[str, Any]) -> None:
-        before, now = dict(_flat(self.manifest())), dict(_flat(document))
-        changed = [name for name in (*now, *(set(before) - set(now))) if before.get(name) != now.get(name)]
+        changed = differences(self.manifest(), document)
         if changed:
-            told = "; ".join(f"{name} was {_short(before.get(name))}, is {_short(now.get(name))}"
-                             for name in changed[:SHOWN])
-            more = f"; and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-            raise SpitError(f"{self.path} holds another run: {told}{more}; choose another --output, or remove it")
-
-
-def _flat(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in document.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", value
-
-
-def _short(value: Any) -> str:
-    """A value as JSON has it; of a long one the beginning, with its quotes and brackets closed."""
-    if isinstance(value, str):
-        return json.dumps(value if len(value) <= WIDTH else f"{value[:WIDTH]}…", ensure_ascii=False)
-    text = json.dumps(value, ensure_ascii=False)
-    return text if not isinstance(value, list) or len(text) <= WIDTH else f"[{_short(value[0])}, …]"
+            raise SpitError(f"{self.path} holds another run: {changed}; choose another --output, or remove it")

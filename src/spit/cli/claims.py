@@ -5,14 +5,17 @@ the lock when a process ends, also by ``kill -9``. The others take the next imag
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from spit.cli.companions import is_companion, received
+from spit.cli.console import shown
 from spit.cli.inputs import Document, Input
-from spit.cli.outputs import read_about
+from spit.data.folders import read_about
+from spit.documents import differences
 from spit.evaluation.runner import case_of
 from spit.locks import locked
 
@@ -26,14 +29,23 @@ class Shared:
         about: suffix of the document about an image.
         settings: everything that a document depends on beside the image.
         earlier: take documents of earlier runs too, not only those that were written since now.
+
+    Raises:
+        ValueError: the folder holds files about other images that were made with other settings.
     """
 
     def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
-        self.about, self.settings, self._earlier = about, dict(settings), earlier
+        self.about, self._earlier = about, earlier
+        self.settings = json.loads(json.dumps(settings))  # as documents have them
+        self._refuse_mixture(inputs)
         self.before: Stamps = received() if is_companion() else {
             str(item.path): self._stamp(item) for item in inputs}  # of documents when the run began
         self._keys: dict[Path, str | None] = {}
         self.taken: list[str] = []  # images whose document was there when the run began
+
+    def about_run(self, item: Input) -> Document:
+        """What a document says about the run that wrote it."""
+        return {"key": self.key(item), "settings": self.settings}
 
     def key(self, item: Input) -> str | None:
         """A hash of a file's bytes and the settings; None if it cannot be read, which loading it will report."""
@@ -66,6 +78,17 @@ class Shared:
         name = hashlib.sha256(document.name.encode(errors="surrogateescape")).hexdigest()[:16]
         with locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
             yield mine
+
+    def _refuse_mixture(self, inputs: Sequence[Input]) -> None:
+        own = {item.folder / item.name(self.about) for item in inputs}  # which will be replaced
+        for folder in sorted({file.parent for file in own}):
+            for file in sorted({*folder.glob(f"*.{self.about}")} - own):
+                other = read_about(file).get("settings", {})
+                if isinstance(other, dict) and other.get("verb") == self.settings.get("verb"):
+                    changed = differences(other, self.settings)
+                    if changed:
+                        raise ValueError(f"{shown(file)} is of another run: {changed}; choose another --output, or "
+                                         "remove what that run wrote")
 
     def _stamp(self, item: Input) -> list[int] | None:
         """What changes when a document is written anew."""

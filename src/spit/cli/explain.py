@@ -75,8 +75,8 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise, token_shapley,
     token_occlusion and lime ask the model --samples times, which takes seconds. Compare values within one map only, not
     between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run processes all
-    images again and replaces their files. An image that cannot be read is reported, the others go on, and the exit code
-    is 2.
+    images again and replaces their files; a folder that holds other images' files, made with other options, is refused.
+    An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
@@ -89,11 +89,11 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
                                    asking.whole, models.size))
     several = len(explained) > 1
     squares = {one.name: square(one) for one in predictors}
-    shared = Shared(inputs, "explain.json", {"models": [{
-        "model": own.predictor.digest, "name": own.predictor.name, "config": own.predictor.model.config.to_dict(),
+    shared = Shared(inputs, "explain.json", {"verb": "explain", "models": {own.predictor.name: {
+        "model": own.predictor.digest, "config": own.predictor.model.config.to_dict(),
         "whole": own.whole, "size": own.size if own.whole else own.predictor.size,
         "methods": {method.name: method.config() for method in own.methods},
-        "target": own.target} for own in explained], "top": naming.top, "spit": __version__})
+        "target": own.target} for own in explained}, "top": naming.top, "spit": __version__})
     note = (f"Pixels in the order of {explained[0].methods[0].name}. Removed pixels get the mean colour; below, the "
             "probability before and after")
 
@@ -105,7 +105,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         panel = draw_panel(rows, title, "" if methods.names else ADVICE)
         strips = draw_panel([row for page in pages for row in page.strips], item.path.name, note)
         return item.write("explain.json", {"size": None if asking.whole else explained[0].predictor.size,
-                                           "models": [page.document for page in pages], "key": shared.key(item)}, {
+                                           "models": [page.document for page in pages], **shared.about_run(item)}, {
             "panel": ("explain.png", encode_png(panel)), "occlusion": ("occlusion.png", encode_png(strips)),
             **{end: (end, _npy(values)) for page in pages for end, values in page.maps.items()}})
 

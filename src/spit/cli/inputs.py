@@ -15,10 +15,11 @@ from spit import __version__
 from spit.cli import tracebacks
 from spit.cli.companions import companions
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
-from spit.cli.outputs import read_about, real_paths, write_files
-from spit.data.folders import image_paths
+from spit.cli.outputs import real_paths, write_files
+from spit.data.folders import photos_and_results, read_about
 from spit.errors import ImageError, SpitError
 from spit.forward_pass import each_alone
+from spit.tokens import plural
 
 if TYPE_CHECKING:
     from spit.cli.claims import Shared
@@ -61,8 +62,8 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
 
     A folder keeps its structure, below its own name if several paths are given. Two images whose outputs would share a
     name keep their extensions in it (``cat.jpg.json``, ``cat.png.json``). A missing path beside an existing one counts
-    as a file: :func:`answer_each` reports that it cannot be read. Images that earlier runs wrote are left out: all
-    below ``output``, or if that holds the folder itself, those that a document in it names.
+    as a file: :func:`answer_each` reports that it cannot be read. Images that earlier runs wrote are left out: those
+    that a document names, and all below ``output`` if that does not hold the folder itself. A line on stderr says so.
     """
     if not any(path.exists() for path in paths):
         raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but no such path exists; check "
@@ -175,12 +176,11 @@ def show_files(documents: list[Document], folder: Path, headings: Sequence[str],
 def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, PurePath]]:
     if not path.is_dir():
         return [(path, PurePath(path.name))]
-    files = image_paths(path)
-    if output is not None and Path(realpath(path)).is_relative_to(realpath(output)):  # photos and outputs side by side
-        made = {about.parent / PurePath(str(file)).name  # which lies beside its document
-                for about in path.rglob("*.json") for file in read_about(about)["files"].values()}
-        files = [file for file in files if file not in made]
-    elif output is not None:
+    files, results = photos_and_results(path)
+    known = len(files) + len(results)
+    if output is not None and not Path(realpath(path)).is_relative_to(realpath(output)):
         files = [file for file in files if not Path(realpath(file)).is_relative_to(realpath(output))]
+    if files and len(files) < known:
+        tell(f"{shown(path)}: left out {plural(known - len(files), 'image')} that spit wrote")
     prefix = PurePath() if alone else PurePath(PurePath(realpath(path)).name)
     return [(file, prefix / file.relative_to(path)) for file in files]

@@ -1,12 +1,10 @@
-"""What a command writes: never over its input, and with a document about each image."""
+"""What a command writes: whole, and never over its input."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from spit.cli.console import shown
-from spit.documents import read_json
 from spit.files import write_together
 
 
@@ -26,12 +24,3 @@ def write_files(contents: Mapping[Path, bytes], protected: Collection[str] = ())
         if os.path.realpath(path) in protected:
             raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
     write_together(contents)
-
-
-def read_about(file: Path) -> dict[str, Any]:
-    """The document that an earlier run wrote there about an image and its files; one without files if there is none."""
-    try:
-        document = read_json(file.read_bytes())
-    except (OSError, ValueError):
-        document = None
-    return document if isinstance(document, dict) and isinstance(document.get("files"), dict) else {"files": {}}

@@ -47,8 +47,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     (outlined, the rest pale), cat.saliency.png (the soft map in grey) and cat.segment.json. Images above
     512 × 512 = 262,144 pixels are reduced to that area before the model sees them; the mask comes back along
     superpixels of the original. Folders keep their structure. A second run skips images that are done with the same
-    model and settings; --again repeats them. An image that cannot be read is reported, the others go on, and the exit
-    code is 2.
+    model and settings; --again repeats them. A folder that holds other images' files, made with other options, is
+    refused. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     predictor = models.load_one(running.device, tokenizer)
@@ -57,8 +57,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     predictor = looking(predictor, cut, merging.merge)
     precision = precise.precision or "fp32"
     autocast(predictor.device, precision)  # refuses now what it cannot do
-    settings = {"model": predictor.digest, "config": predictor.model.config.to_dict(), "cut": cut.to_dict(),
-                "token_head": head and head.digest,
+    settings = {"verb": "segment", "model": predictor.digest, "config": predictor.model.config.to_dict(),
+                "cut": cut.to_dict(), "token_head": head and head.digest,
                 "size": models.size, "merge": predictor.model.config.backbone == "merging",
                 "precision": precision, "spit": __version__}
     shared = Shared(inputs, ABOUT, settings, earlier=not repeating.again)
@@ -75,9 +75,9 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         say(f"{doing} drawing")
         return item.write(ABOUT, {
             "width": image.shape[2], "height": image.shape[1], "seen": list(prediction.images[0].shape[:0:-1]),
-            "key": shared.key(item), "model": predictor.name,
+            **shared.about_run(item), "model": predictor.name,
             "tokens": int(found.partition.counts[0]), "foreground": round(float(found.mask[0].float().mean()), 6),
-            "tau": None if found.tau[0].isnan() else float(found.tau[0]), "settings": settings}, _draw(image, found))
+            "tau": None if found.tau[0].isnan() else float(found.tau[0])}, _draw(image, found))
 
     def alone(item: Input) -> bool:  # a large one needs the memory, and fills the threads
         return predictor.device.type not in ALONE or prod(header_size(item.path)) > SEEN

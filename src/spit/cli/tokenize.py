@@ -78,8 +78,8 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
     pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep
     their structure. A second run processes all images again and replaces their files; your images are never replaced.
-    An image that cannot be read is reported, the others go on, and the exit code is 2. Processes that run at the same
-    time share the work.
+    A folder that holds other images' files, made with other options, is refused. An image that cannot be read is
+    reported, the others go on, and the exit code is 2. Processes that run at the same time share the work.
     """
     chosen, place = tokens_of.tokenizer(tokenizer), running.place
     name = TOKENIZERS.name_of(chosen) or "superpixels"
@@ -87,7 +87,7 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
         raise ValueError("--levels-strip shows the levels of superpixels; leave --tokenizer and --regions out")
 
     inputs = find_inputs(images, output.output)
-    shared = Shared(inputs, "json", {"tokenizer": name, "options": chosen.config(),
+    shared = Shared(inputs, "json", {"verb": "tokenize", "tokenizer": name, "options": chosen.config(),
                                      "files": files.to_dict(), "spit": __version__})
 
     def work(item: Input, _: Say) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
             "options": chosen.config(), "regions": int(partition.counts[0]),
             "regions_per_level": None if hierarchy is None else hierarchy.counts[1:, 0].tolist(),
             "region_size": {"min": int(sizes.min()), "mean": float(sizes.double().mean()), "max": int(sizes.max())},
-            "labels_encoding": encoding, "key": shared.key(item)}, contents)
+            "labels_encoding": encoding, **shared.about_run(item)}, contents)
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         show_files(documents, output.output, ("regions", "mean pixels"), lambda document: (

@@ -1,21 +1,29 @@
 """The images of a folder, in the same order on every machine."""
 
+import logging
 import os
 from collections.abc import Collection
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 from spit.data.images import FORMATS
+from spit.documents import read_json
 from spit.errors import ImageError
+from spit.tokens import plural
+
+_log = logging.getLogger("spit")
 
 SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}  # are no names of classes
 EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extension in extensions)
+DOCUMENTS = (".json", ".segment.json", ".explain.json")  # ends of what spit tokenize, segment and explain write
 
 
 def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTENSIONS) -> list[Path]:
     """List the image files under a folder, at any depth, sorted folder by folder.
 
     A file is an image by its extension, in any case. Hidden files and folders are skipped, such as macOS's
-    ``._cat.jpg``. Links to files are followed; links to folders are not, so that the walk ends.
+    ``._cat.jpg``. Links to files are followed; links to folders are not, so that the walk ends. Pictures that spit
+    wrote about photos are left out, with a warning.
 
     Args:
         extensions: in lower case, with the dot (default: those of images).
@@ -23,20 +31,51 @@ def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTE
     Raises:
         ImageError: the folder is missing, is not a folder, cannot be read, or holds no image.
     """
+    paths, results = photos_and_results(root, extensions)
+    if not paths:
+        raise ImageError(f"{root}: expected images, got none but those that spit wrote; give the folder of your photos")
+    if results:
+        _log.warning("%s: left out %s that spit wrote", root, plural(len(results), "image"))
+    return paths
+
+
+def photos_and_results(root: str | os.PathLike[str],
+                       extensions: Collection[str] = EXTENSIONS) -> tuple[list[Path], list[Path]]:
+    """What :func:`image_paths` lists, and the pictures that spit wrote about photos."""
     root = Path(root)
     if root.is_file():
         raise ImageError(f"{root}: expected a folder, got a file; load_image reads a single image")
     if not root.is_dir():
         raise ImageError(f"{root}: expected a folder, but no such path exists; check the spelling")
-    paths = []
+    found: tuple[list[Path], list[Path]] = ([], [])
     for folder, folders, files in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [Path(folder, name) for name in files
-                  if not name.startswith(".") and Path(name).suffix.lower() in extensions]
-    if not paths:
+        there = set(files)
+        for name in files:
+            if not name.startswith(".") and Path(name).suffix.lower() in extensions:
+                found[_is_result(Path(folder, name), there)].append(Path(folder, name))
+    if not any(found):
         raise ImageError(f"{root}: expected images in the folder or below ({', '.join(sorted(extensions))}), "
                          "got none; check the path (links to folders are not followed)")
-    return sorted(paths, key=lambda path: path.relative_to(root).parts)
+    paths, results = (sorted(some, key=lambda path: path.relative_to(root).parts) for some in found)
+    return paths, results
+
+
+def read_about(file: Path) -> dict[str, Any]:
+    """The document that an earlier run wrote there about an image and its files; one without files if there is none."""
+    try:
+        document = read_json(file.read_bytes())
+    except (OSError, ValueError):
+        document = None
+    return document if isinstance(document, dict) and isinstance(document.get("files"), dict) else {"files": {}}
+
+
+def _is_result(path: Path, there: Collection[str]) -> bool:
+    """Whether a document beside a file, about the photo that the file is named after, says that spit wrote it."""
+    photo = path.name.rsplit(".", 2)[0]
+    return any(photo + end in there and path.name in {
+        PurePath(str(file)).name for file in read_about(path.with_name(photo + end))["files"].values()
+    } for end in DOCUMENTS)
 
 
 def _refuse(error: OSError) -> None:

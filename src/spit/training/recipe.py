@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from spit.config import ModelConfig
-from spit.documents import read_toml
+from spit.documents import flat, read_toml
 from spit.options import Options, documented, option
 from spit.registry import architecture_of, weights_name
 from spit.training import TrainingError
@@ -162,7 +162,7 @@ class Recipe(Options):
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
         parsed = (_parse(change) if isinstance(change, str) else change for change in changes)
-        for key, value in (*_flat(written).items(), *parsed):
+        for key, value in (*flat(written).items(), *parsed):
             _put(document, key, value)
         try:
             return cls.from_dict(document, "section")
@@ -198,7 +198,7 @@ def differences(old: Mapping[str, Any], new: Recipe) -> list[str]:
 
     An option that the run is older than had its default.
     """
-    before, after = {**_flat(type(new)().to_dict()), **_flat(old)}, _flat(new.to_dict())
+    before, after = {**flat(type(new)().to_dict()), **flat(old)}, flat(new.to_dict())
     return [f"{key} was {before.get(key)!r}, is {after.get(key)!r}" for key in sorted(before.keys() | after.keys())
             if key not in FREE and before.get(key) != after.get(key)]
 
@@ -240,10 +240,3 @@ def _put(document: dict[str, Any], key: str, value: Any) -> None:
         if not isinstance(table, dict):
             raise TrainingError(f"{key}: expected a table {part}, got {table!r}")
     table[last] = value
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return flat
