@@ -76,11 +76,13 @@ def test_a_folder_and_the_hub(model: spit.SpitModel, tmp_path: Path, monkeypatch
     spit.save_model(model, folder)
     asked = []
 
-    def download(repo: str, name: str, revision: str | None = None) -> str:
+    def download(repo: str, name: str, revision: str | None = None, local_files_only: bool = False) -> str:
+        assert not local_files_only
         asked.append((repo, revision))
         return str(folder / name)
 
-    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=download))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(
+        hf_hub_download=download, hf_hub_url=lambda repo, name, revision: repo, get_hf_file_metadata=str))
     for source, name in ((folder, "c0ffee"), ("owner/pet", "pet"), ("owner/pet@v1", "pet@v1")):
         found = spit.load(source, device="cpu")
         assert (found.name, found.size, found.digest) == (name, 32, weights.digest(model))

@@ -410,7 +410,7 @@ def load_in_a_process(source, endpoint, home):
     environment.pop("HF_HUB_OFFLINE", None)
     done = subprocess.run([sys.executable, "-c", script, source], env=environment, capture_output=True, text=True,
                           timeout=120, check=True)
-    return done.stdout.strip()
+    return (done.stdout + done.stderr).strip()
 
 
 @pytest.mark.parametrize("revision", [None, "v1"])
@@ -424,6 +424,10 @@ def test_hub(tmp_path, revision):
     assert float(answer) == pytest.approx(model.head.linear.weight.sum().item())
     assert asked == [f"/owner/name/resolve/{revision or 'main'}/{CONFIG}",
                      f"/owner/name/resolve/{COMMIT}/{weights_of(folder)[0].name}"]
+    assert load_in_a_process(source, endpoint, tmp_path / "home") == answer, "from the cache, now without the hub"
+    other = load_in_a_process("owner/other", endpoint, tmp_path / "home")
+    assert other == ("WeightsError owner/other: no such folder, no answer from the Hugging Face hub, and nothing in "
+                     "its cache; check the name and the network")
 
 
 def test_hub_without_the_repository(tmp_path):

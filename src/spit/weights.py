@@ -280,16 +280,23 @@ def _read(source: str, fetch: Callable[[str], Path]) -> Checkpoint:
 def _hub_fetcher(repo: str, revision: str | None) -> Callable[[str], Path]:
     """A function from a file's name to its local copy; every file comes from one commit."""
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     except ImportError as error:
         raise MissingExtra("huggingface_hub", "hub", f"loading {repo} from the Hugging Face hub") from error
-    commit = revision
+    commit, offline = revision, False
+    try:  # before the download, which without a network tries again for half a minute
+        get_hf_file_metadata(hf_hub_url(repo, CONFIG, revision=revision))
+    except Exception as error:  # by its version of requests or httpx; an answer that refuses has a response
+        offline = getattr(error, "response", None) is None
 
     def fetch(name: str) -> Path:
         nonlocal commit
         try:
-            path = Path(hf_hub_download(repo, name, revision=commit))
+            path = Path(hf_hub_download(repo, name, revision=commit, local_files_only=offline))
         except (OSError, ValueError) as error:  # huggingface_hub's errors are OSErrors or ValueErrors
+            if offline:
+                raise WeightsError(f"{repo}: no such folder, no answer from the Hugging Face hub, and nothing in its "
+                                   "cache; check the name and the network") from error
             line = str(error).strip().partition("\n")[0]
             raise WeightsError(f"no {name} of {repo} on the hub, nor such a folder here: {line}") from error
         commit = path.parent.name  # snapshots/<commit>/<name>: a branch may move between two files
