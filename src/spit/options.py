@@ -37,7 +37,11 @@ class Spec:
     short: str | None = None
 
     def check(self, name: str, value: Any) -> None:
-        """Raise ValueError if a value is out of range."""
+        """Raise ValueError if a value, or one of several, is out of range; None is not."""
+        if value is None or isinstance(value, tuple | list):
+            for one in value or ():
+                self.check(name, one)
+            return
         bounds = ((self.least, "of at least", operator.ge), (self.above, "above", operator.gt),
                   (self.most, "of at most", operator.le), (self.below, "below", operator.lt))
         for bound, words, holds in bounds:
@@ -106,8 +110,7 @@ def check(options: Any) -> None:
         value = getattr(options, item.name)
         if value is not item.default and not _fits(kind, value):
             raise TypeError(f"expected {item.name} of type {type_name(kind)}, got {value!r}")
-        for one in value if isinstance(value, tuple) else () if value is None else (value,):
-            spec.check(item.name, one)
+        spec.check(item.name, value)
 
 
 def fix(options: Any, values: Mapping[str, Any], what: str) -> None:

@@ -87,6 +87,8 @@ def test_version(spit: Callable[..., Any]) -> None:
     (["tokenize"], "IMG"),
     (["tokenize", "--nonsense", "a.png"], "--nonsense"),
     (["tokenize", "--levels", "many", "a.png"], "--levels"),
+    (["tokenize", "--levels", "many", "a.png"], "integer"),
+    (["tokenize", "--levels", "many", "a.png"], "'many'"),
     (["classify", "--top", "0", "a.png"], "--top"),
     (["tokenize", "nowhere.png"], "nowhere.png"),
     (["tokenize", "--max-pixels", "0", "a.png"], "--max-pixels"),

@@ -43,6 +43,11 @@ def test_zero_is_an_option_like_any_other() -> None:
         Choice(levels=0).build()
 
 
+def test_help_says_whose_defaults_it_shows() -> None:
+    told = next(item.metadata["option"].help for item in fields(Choice) if item.name == "tokenizer")
+    assert "options left out keep the model's values; defaults shown here are those of another tokenizer" in told
+
+
 def test_a_models_own_options_are_the_defaults() -> None:
     config = ModelConfig(tokenizer="patch", tokenizer_options={"size": 8})
     assert Choice().build(config) == PatchTokenizer(8)
@@ -55,7 +60,10 @@ def test_a_models_own_options_are_the_defaults() -> None:
     ({"tokenizer": "patch", "levels": 2}, "--levels belongs to --tokenizer superpixel, not to patch"),
     ({"tokenizer": "patch", "seed": 0}, "--seed belongs to --tokenizer voronoi, not to patch"),
     ({"tokenizer": "pach"}, "did you mean 'patch'"),
-    ({"compactness": 2.0}, "compactness of at most 1"),
+    ({"compactness": 2.0}, "expected --compactness of at most 1"),
+    ({"tokenizer": "patch", "patch_size": 0}, "expected --patch-size of at least 1, got 0"),
+    ({"max_tokens": 0}, "expected --max-tokens of at least 1"),
+    ({"self_loop": "clip"}, "expected --self-loop to be one of clipped, .* did you mean 'clipped'"),
 ])
 def test_refusals(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):

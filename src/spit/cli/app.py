@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -99,7 +99,9 @@ def _line(error: Exception) -> str | None:
     if hasattr(error, "format_message"):  # typer's, or click's where an older typer stands on it
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "spit"
-        return f"{error.format_message()} (see {where} --help)"
+        cause: Any = error.__cause__  # pydantic's, in newer versions of typer
+        came = f", got {cause.errors()[0]['input']!r}" if hasattr(cause, "errors") else ""
+        return f"{error.format_message()}{came} (see {where} --help)"
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "not enough memory for an image of this size; give a smaller one"
     own = tracebacks.own_tokenizer_line(error)

@@ -6,7 +6,7 @@ of the library's own; :func:`command` shows typer an option for each field.
 
 import inspect
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import MISSING, dataclass, is_dataclass, make_dataclass
+from dataclasses import MISSING, dataclass, is_dataclass, make_dataclass, replace
 from functools import wraps
 from keyword import iskeyword
 from pathlib import Path
@@ -28,8 +28,8 @@ from spit.tokenizers import Tokenizer, create_tokenizer
 
 TOKEN_SIDE = 16  # of a square patch in pixels; a superpixel of the default tokenizer has about as many
 PLAIN = (bool, int, float, str, Path)  # types of values on the command line
-Flags = dict[str, dict[str, tuple[str, Any, str]]]
-"""A tokenizer option by its flag: for each tokenizer that has it the field, its type and its help."""
+Flags = dict[str, dict[str, tuple[str, Any, Spec]]]
+"""A tokenizer option by its flag: for each tokenizer that has it the field, its type, and its range and help."""
 Images = Annotated[list[Path], typer.Argument(
     metavar="IMG", help="Image files, or folders that are searched for images at any depth.", show_default=False)]
 
@@ -162,11 +162,12 @@ class TokenizerChoice(Options):
         name = asked.pop("tokenizer", own)
         changes = {}
         for flag, value in asked.items() if name in TOKENIZERS else ():
-            owners = self.flags[flag]
+            owners, shown_flag = self.flags[flag], f"--{flag.replace('_', '-')}"
             if name not in owners:
-                raise ValueError(f"--{flag.replace('_', '-')} belongs to --tokenizer {next(iter(owners))}, "
-                                 f"not to {name}")
-            changes[owners[name][0]] = value
+                raise ValueError(f"{shown_flag} belongs to --tokenizer {next(iter(owners))}, not to {name}")
+            field, _, spec = owners[name]
+            spec.check(shown_flag, value)
+            changes[field] = value
         return create_tokenizer(name, **(changes if config is None else config.options_for(name, changes)))
 
 
@@ -184,7 +185,7 @@ def _tokenizer_flags(taken: Collection[str]) -> Flags:
             others = {other | None for _, other, _ in found.get(flag, {}).values()}
             if flag in taken or iskeyword(flag) or others - {hint | None}:
                 flag = f"{name}_{flag}"
-            found.setdefault(flag, {})[name] = (item.name, hint, text)
+            found.setdefault(flag, {})[name] = (item.name, hint, replace(spec, help=text))
     return found
 
 
@@ -206,10 +207,11 @@ def tokenizer_choice(taken: Collection[str] = ()) -> type[TokenizerChoice]:
     """
     flags = _tokenizer_flags({*taken, *_words(SHARED), *dir(TokenizerChoice), "tokenizer", "help", "plugin"})
     options: list[tuple[str, Any, Any]] = [("tokenizer", str | None, option(
-        None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel)", metavar="NAME"))]
+        None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel). With the model's own, options left out "
+              "keep the model's values; defaults shown here are those of another tokenizer", metavar="NAME"))]
     for flag, owners in flags.items():
         kind = next(iter(owners.values()))[1]
-        options.append((flag, kind | None, option(None, ". ".join(text for _, _, text in owners.values()))))
+        options.append((flag, kind | None, option(None, ". ".join(spec.help for _, _, spec in owners.values()))))
     made: type[TokenizerChoice] = make_dataclass("TokenizerOptions", options, bases=(TokenizerChoice,), frozen=True,
                                                  namespace={"flags": flags})
     return made
@@ -250,8 +252,7 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
             own = {}
             for item, _, spec in declared(kind):
                 value = values.pop(item.name)
-                for one in value if isinstance(value, list) else () if value is None else (value,):
-                    spec.check(_flag(item, spec), one)
+                spec.check(_flag(item, spec), value)
                 own[item.name] = tuple(value) if isinstance(value, list) else value
             made[name] = kind(**own)
         return verb(**values, **made)
