@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.tokens import cat_offsets, offsets_of, plural
+from spit.tokens import cat_offsets, offsets_of, plural, same_tensors
 from spit.validation import SHOWN, LabelMap, check_frames, check_hierarchy, check_labels, few, integers
 
 
@@ -199,10 +199,8 @@ class Partition:
         """Whether both have the same regions with the same numbers, on any device, and the same frames."""
         if not isinstance(other, Partition):
             return NotImplemented
-        own, others = ([*part.labels, part.offsets, *([] if part.frames is None else [part.frames])]
-                       for part in (self, other))
-        return len(own) == len(others) and all(
-            torch.equal(one, another.to(one.device)) for one, another in zip(own, others, strict=True))
+        return same_tensors(*([*part.labels, part.offsets, *([] if part.frames is None else [part.frames])]
+                              for part in (self, other)))
 
     __hash__ = None  # type: ignore[assignment]  # as of a list: labels can be changed
 

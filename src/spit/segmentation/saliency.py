@@ -22,9 +22,10 @@ from spit.segmentation.full_size import along_superpixels
 from spit.segmentation.head import head_for, head_scores
 from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.tokenizers import SuperpixelTokenizer
-from spit.tokens import plural
+from spit.tokens import plural, same_tensors
 
 SHARPNESS = 2.0  # log-odds of a token one standard deviation from the mean
+NO_TAU = 2.0  # no cosine, for a comparison
 
 
 @documented
@@ -77,7 +78,7 @@ class Cut(TokenCut):
               "along the boundary; a mask of a reduced image then follows superpixels of the original")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Segmentation:
     """The salient object of each image.
 
@@ -115,6 +116,15 @@ class Segmentation:
                             torch.cat([part.values for part in parts]),
                             Partition.cat([part.partition for part in parts]),
                             torch.cat([part.tau for part in parts]))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same maps, masks, values, τ and partition, bit for bit, on any device."""
+        if not isinstance(other, Segmentation):
+            return NotImplemented
+        return self.partition == other.partition and same_tensors(*(
+            [*found.saliency, *found.mask, found.values, found.tau.nan_to_num(nan=NO_TAU)] for found in (self, other)))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a partition
 
     def __len__(self) -> int:
         return len(self.mask)
