@@ -43,4 +43,5 @@ def test_other_processes_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_figures_in_words() -> None:
-    assert in_words({"top1": 0.5, "top5": 1.0, "loss": 1.23456}) == ["top-1 50.0 %", "top-5 100.0 %", "loss 1.235"]
+    line = {"kind": "validation", "step": 4, "epoch": 3.2, "top1": 0.5, "top5": 1.0, "loss": 1.23456}
+    assert in_words(line) == ["top-1 50.0 %", "top-5 100.0 %", "loss 1.235"]

@@ -19,6 +19,7 @@ from spit.model import SpitModel
 from spit.training import TrainingError
 from spit.training.build import classification_job
 from spit.training.distributed import Team
+from spit.training.journal import write_json
 from spit.training.recipe import DataRecipe, ModelRecipe, Recipe
 from spit.training.train import claimed, prepare
 from spit.training.validate import Validation
@@ -27,9 +28,10 @@ from spit.weights import save
 
 def test_a_run_s_folder(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     one = recipe()
-    assert prepare(tmp_path, one) is None
-    assert prepare(tmp_path, recipe("optimization.lr=0.5")) is None  # nothing had begun: a failed start
-    assert prepare(tmp_path, one) is None
+    assert prepare(tmp_path / "new", one) is None
+    assert not (tmp_path / "new").exists(), "the run may still be refused"
+    write_json(tmp_path / "recipe.json", one.to_dict())
+    assert prepare(tmp_path, recipe("optimization.lr=0.5")) is None  # nothing had begun: a killed start
     (tmp_path / "checkpoints").mkdir()
     assert prepare(tmp_path, recipe("run.log=9")) is None  # going on, speaking less often
     with pytest.raises(TrainingError, match=r"holds a run of another recipe: optimization\.lr was 0\.01, is 0\.5"):
@@ -40,12 +42,13 @@ def test_a_run_s_folder(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
 
 def test_beginning_anew(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     assert prepare(tmp_path, recipe(), fresh=True) is None
+    write_json(tmp_path / "recipe.json", recipe().to_dict())
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "mine.txt").write_text("kept")
     with pytest.raises(TrainingError, match=r"holds a run already .*leave out --fresh to resume it"):
         prepare(tmp_path, recipe(), fresh=True)
     assert prepare(tmp_path, recipe("optimization.lr=0.5"), fresh=True, force=True) is None
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".toml") == ["mine.txt", "recipe.json"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".toml") == ["mine.txt"]
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -57,10 +60,13 @@ def test_what_is_somebody_else_s(recipe: Callable[..., Recipe], tmp_path: Path, 
 
 
 def test_a_claim(tmp_path: Path) -> None:
-    with claimed(tmp_path / "new"):
-        assert (tmp_path / "new").is_dir()
-    with claimed(tmp_path / "new"):
-        pass
+    with claimed(tmp_path / "a/new"):
+        assert (tmp_path / "a/new").is_dir()
+    assert not (tmp_path / "a").exists(), "nothing was written"
+    for _ in range(2):
+        with claimed(tmp_path / "a/new"):
+            (tmp_path / "a/new/recipe.json").touch()
+    assert (tmp_path / "a/new/recipe.json").exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(TrainingError, match="expected a folder for the run, got the file"), claimed(tmp_path / "file"):
         pass

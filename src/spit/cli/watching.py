@@ -61,8 +61,7 @@ class Watcher(Listener):
                     f"{speed:.{0 if speed >= 10 else 1}f} im/s")
             self._bar.update(self._task, description=text)
         else:
-            text = "validation " + " ".join(in_words({name: value for name, value in line.items()
-                                                      if name not in ("kind", "step", "epoch")}))
+            text = "validation " + " ".join(in_words(line))
         if not training or not self._console.is_terminal:
             self._line(line["step"], text)
 
@@ -79,7 +78,7 @@ class Watcher(Listener):
 
 
 def in_words(figures: Mapping[str, Any]) -> list[str]:
-    """Figures of a validation, accuracies in per cent."""
+    """The figures of a validation, without when it was; accuracies in per cent."""
     shares = {"top1": "top-1", "top5": "top-5"}
     return [f"{shares[name]} {value:.1%}".replace("%", " %") if name in shares else f"{name} {value:.4g}"
-            for name, value in figures.items()]
+            for name, value in figures.items() if name not in ("kind", "step", "epoch")]

@@ -80,6 +80,11 @@ class Journal:
             self._board.close()
 
 
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a document of a run, atomically."""
+    write_whole(path, (json.dumps(document, indent=2) + "\n").encode())
+
+
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """The complete lines of a run's ``metrics.jsonl``."""
     path = folder / METRICS

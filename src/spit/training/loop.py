@@ -22,19 +22,19 @@ from torch.nn.parallel import DistributedDataParallel
 
 from spit import weights
 from spit.errors import Stopped
+from spit.files import write_whole
 from spit.tokens import plural
 from spit.training import TrainingError
 from spit.training.batches import Batch, Batches, mix_seed
 from spit.training.checkpoint import Checkpoints
 from spit.training.distributed import Team, part
-from spit.training.journal import Journal, Listener, read_metrics
+from spit.training.journal import Journal, Listener, read_metrics, write_json
 from spit.training.meter import Meter
 from spit.training.recipe import Recipe
 from spit.training.state import State
 from spit.training.task import Task
 
-CHECKPOINTS = "checkpoints"
-MODEL = "model"
+CHECKPOINTS, MODEL, RECIPE, CLASSES = "checkpoints", "model", "recipe.json", "classes.txt"
 
 
 class Outcome(NamedTuple):
@@ -104,6 +104,10 @@ class _Loop:
         if self.first:
             listener.say(f"resuming from step {self.first} of {self.total}")
         self.warmup = min(round(asked.warmup * count / batch), self.total)
+        if team.first:  # nothing is written before, so that a run which is refused leaves nothing
+            write_json(folder / RECIPE, recipe.to_dict())
+            if batches.photos.classes:
+                write_whole(folder / CLASSES, "".join(f"{name}\n" for name in batches.photos.classes).encode())
         self.journal = Journal(folder if team.first else None, self.first, listener)
         self.network = team.wrap(module)
         self.meter = Meter(team)

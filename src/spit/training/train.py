@@ -1,25 +1,24 @@
 """Run a recipe in a folder: lock it, train or resume, and write the report and the result."""
 
 import fcntl
-import json
+import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from spit.documents import read_json
-from spit.files import write_whole
 from spit.training import TrainingError
 from spit.training.batches import Batches
 from spit.training.build import classification_job
 from spit.training.distributed import Team
-from spit.training.journal import CURVES, METRICS, REPORT, Listener, write_report
-from spit.training.loop import CHECKPOINTS, MODEL, fit
+from spit.training.journal import CURVES, METRICS, REPORT, Listener, write_json, write_report
+from spit.training.loop import CHECKPOINTS, CLASSES, MODEL, RECIPE, fit
 from spit.training.recipe import Recipe, differences
 from spit.training.retrofit import RetrofitRecipe, retrofit_job
 
-RECIPE, RESULT, CLASSES, LOCK = "recipe.json", "result.json", "classes.txt", ".lock"
+RESULT, LOCK = "result.json", ".lock"
 FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorboard", RECIPE)  # removed in this order
 
 
@@ -52,8 +51,6 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     name, task, photos, summary = (retrofit_job(recipe, team) if isinstance(recipe, RetrofitRecipe)
                                    else classification_job(recipe, team))
     listener.say(f"{summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
-    if team.first and photos.classes:
-        write_whole(folder / CLASSES, "".join(f"{name}\n" for name in photos.classes).encode())
     batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.processes, data.resident,
                       Path(data.kept) if data.kept else None, data.whole)
     outcome = fit(task, batches, folder, team, recipe, listener)
@@ -65,13 +62,17 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     told = {**recipe.to_dict(), "model": recipe.model.describe(config, parent),
             "data": {**data.to_dict(), "workers": data.processes}}  # not more than there were cores
     write_report(folder, name if parent else recipe.model.title(config), told, result, listener.say)
-    _write(folder / RESULT, result)  # last: the run has ended
+    write_json(folder / RESULT, result)  # last: the run has ended
     return result
 
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Lock the folder of a run, which is created if missing; the lock ends with this process at the latest."""
+    """Lock the folder of a run; the lock ends with this process at the latest.
+
+    The folder is made if there is none, and removed again if nothing was written there, as by a run that was refused.
+    """
+    made = [one for one in (folder, *folder.parents) if not one.exists()]  # the deepest first
     if folder.exists() and not folder.is_dir():
         raise TrainingError(f"expected a folder for the run, got the file {folder}; choose another with --output")
     try:
@@ -85,7 +86,14 @@ def claimed(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise TrainingError(f"{folder}: another process is training there; wait for it, or choose another "
                                 "folder") from error
-        yield
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                if os.listdir(folder) == [LOCK]:
+                    (folder / LOCK).unlink()
+                    for one in made:
+                        one.rmdir()
 
 
 def prepare(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
@@ -104,7 +112,7 @@ def prepare(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = Fal
         for name in there:
             path = folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    elif there and there != [RECIPE]:  # a recipe alone is left by a start that failed
+    elif there and there != [RECIPE]:  # a recipe alone is left by a start that was killed
         old = _read(folder / RECIPE)
         if old is None:
             raise TrainingError(f"{folder} holds {there[0]}, but no run of spit; choose another folder")
@@ -115,7 +123,6 @@ def prepare(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = Fal
         result = _read(folder / RESULT)
         if result is not None:
             return result
-    _write(folder / RECIPE, recipe.to_dict())
     return None
 
 
@@ -128,7 +135,3 @@ def _read(path: Path) -> dict[str, Any] | None:
         raise TrainingError(f"{path} is not a file of spit train ({error}); choose another folder, or --fresh "
                             "--force") from error
     return document if isinstance(document, dict) else None
-
-
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    write_whole(path, (json.dumps(document, indent=2) + "\n").encode())
