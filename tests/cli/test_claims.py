@@ -114,7 +114,7 @@ def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None
     first, second = images(tmp_path, 2)
     assert run([first], Shared([first], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["00"]
     assert run([second], Shared([second], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["01"]
-    told = r"out/01\.json is of another run: cut\.tau was 1, is null; cut\.lines was \[1, 2\], is \[\]; choose another"
+    told = r"01\.json was made with other options: cut\.tau was 1, is null; cut\.lines was \[1, 2\], is \[\]; choose"
     with pytest.raises(ValueError, match=told):
         Shared([first], "json", {"verb": "a", "cut": {"tau": None, "lines": ()}})
     Shared([first], "json", {"verb": "b"})  # another verb's files have other names

@@ -90,3 +90,14 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     assert "fit_prototypes" in spit(*base, "--method", "prototype").error
     assert "nowhere" in spit("evaluate", "faithfulness", "--data", tmp_path / "nowhere", "--model", model).error
     assert "no such" in spit(*base, "--method", "prototype", "--prototypes", tmp_path / "no such.safetensors").error
+
+
+def test_parts_of_a_data_set_are_refused(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
+    photo(tmp_path / "data/train/cat/a.png")
+    base = ("--model", model, "--data", tmp_path / "data")
+    one = ("evaluate", "faithfulness", *base, "--size", 32, "--method", "random")
+    assert spit(*one).code == 0, "the only part"
+    photo(tmp_path / "data/test/cat/b.png", seed=1)
+    for verb in (one, ("evaluate", "classification", *base)):
+        assert spit(*verb).error == (f"spit: {tmp_path}/data: expected one part of a data set, got the folder of test "
+                                     f"and train; give {tmp_path}/data/test or {tmp_path}/data/train\n")

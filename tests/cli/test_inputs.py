@@ -192,6 +192,22 @@ def test_files_that_replace_another_images_are_reported(tmp_path: Path, capsys: 
     assert (tmp_path / "out/cat.mask.png").read_bytes() == b"2"
 
 
+def test_files_that_only_an_earlier_run_wrote_are_removed(tmp_path: Path) -> None:
+    """Of this image, beside its document, and no image that was given."""
+    touch(tmp_path, "in/a/cat.jpg", "in/a/cat.gif", "in/cat.above.npy", "in/a/dog.flow.npy", "in/a/cat.mine.npy")
+    cat = find_inputs([tmp_path / "in"], tmp_path / "in")[1]
+    assert cat.stem == PurePath("a/cat.jpg")
+    cat.write("explain.json", {}, {"lime": ("lime.npy", b"1"), "flow": ("flow.npy", b"2")})
+    about = tmp_path / "in/a/cat.jpg.explain.json"
+    document = json.loads(about.read_text())
+    others = ["a/../cat.above.npy", "a/dog.flow.npy", "a/cat.jpg", "a/cat.gif", "a/missing.npy"]
+    about.write_text(json.dumps({**document, "files": document["files"] | {name: name for name in others}}))
+    cat.write("explain.json", {}, {"flow": ("flow.npy", b"3")})
+    left = sorted(path.relative_to(tmp_path / "in").as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    assert left == ["a/cat.gif", "a/cat.jpg", "a/cat.jpg.explain.json", "a/cat.jpg.flow.npy", "a/cat.mine.npy",
+                    "a/dog.flow.npy", "cat.above.npy"]
+
+
 def test_images_side_by_side(tmp_path: Path) -> None:
     items = [Input(Path(name), PurePath(name), tmp_path, frozenset()) for name in "abCDefghijk"]
 

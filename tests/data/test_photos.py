@@ -73,7 +73,7 @@ class TestFolders:
     def test_parts_of_a_data_set_are_no_classes(self, folder: Path, tmp_path: Path) -> None:
         for part in ("train", "test"):
             shutil.copytree(folder, tmp_path / "set" / part)
-        with pytest.raises(ImageError, match=r"got test and train, .*; give one of them, .*set/test or .*set/train$"):
+        with pytest.raises(ImageError, match=r"got the folder of test and train; give .*set/test or .*set/train$"):
             Photos([tmp_path / "set"], 8, labelled=True)
         assert len(Photos([tmp_path / "set"], 8)) == 2 * len(Photos([folder], 8))
         part, whole = (Photos([one], 8, labelled=True) for one in (tmp_path / "set" / "test", folder))

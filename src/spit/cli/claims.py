@@ -87,8 +87,8 @@ class Shared:
                 if isinstance(other, dict) and other.get("verb") == self.settings.get("verb"):
                     changed = differences(other, self.settings)
                     if changed:
-                        raise ValueError(f"{shown(file)} is of another run: {changed}; choose another --output, or "
-                                         "remove what that run wrote")
+                        raise ValueError(f"{shown(file)} was made with other options: {changed}; choose another "
+                                         "--output, or remove what was made with them")
 
     def _stamp(self, item: Input) -> list[int] | None:
         """What changes when a document is written anew."""

@@ -14,7 +14,7 @@ from spit.evaluation.intervals import over_runs, proportion
 from spit.evaluation.masks import MaskFolders, find_samples
 from spit.evaluation.runner import Batching, Computing
 from spit.evaluation.saliency import AS_PAPER, Saliency, SaliencyCase, baseline_cases
-from spit.evaluation.samples import find_images, labelled_folder, spread
+from spit.evaluation.samples import find_images, labelled_folder, one_part, spread
 from spit.evaluation.superpixels import Comparing, Comparison
 from spit.evaluation.superpixels.data import find_samples as find_segmentations
 from spit.evaluation.swap import Swap
@@ -173,7 +173,7 @@ def faithfulness(data: Data, models: Models, methods: Methods, protocols: Protoc
     given. --output also gets curves.png: deletion and insertion curves.
     """
     methods = methods.as_paper() if protocols.as_paper else methods
-    found = find_samples(data, MaskFolders()) if "pointing" in methods.measures else find_images(data)
+    found = find_samples(data, MaskFolders()) if "pointing" in methods.measures else one_part(data)
     cases = methods.cases(models.load_classifiers(running.device))
     return measure(FaithfulnessProtocol(data, spread(found, evaluating.limit), cases), evaluating, running, computing)
 

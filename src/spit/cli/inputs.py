@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path, PurePath
@@ -44,14 +44,23 @@ class Input:
     def write(self, about: str, document: Document, contents: dict[str, tuple[str, bytes]]) -> Document:
         """Write files about the image, suffix and bytes by kind, and a document with the suffix ``about``; return it.
 
-        If they replace another image's files of the same name, a line on stderr says so.
+        Files that an earlier run wrote about the image, and this one did not, are removed. If they were about another
+        image of the same name, a line on stderr says so.
         """
         files = {kind: self.name(suffix) for kind, (suffix, _) in contents.items()}
         document = {"image": str(self.path), **document, "files": files, "spit": __version__}
         file = self.folder / self.name(about)
-        earlier = read_about(file).get("image")
+        before = read_about(file)
+        earlier = before.get("image")
         write_files({**{self.folder / files[kind]: data for kind, (_, data) in contents.items()},
                      file: (json.dumps(document, indent=2) + "\n").encode()}, self.given)
+        written = {PurePath(one).name for one in (*files.values(), self.name(about))}
+        for name in {PurePath(str(one)).name for one in before["files"].values()} - written:
+            if name.startswith(f"{self.stem.name}."):
+                left = file.with_name(name)  # beside the document, whatever that says
+                if realpath(left) not in self.given:
+                    with suppress(OSError):
+                        left.unlink()
         if isinstance(earlier, str) and realpath(earlier) != realpath(self.path):
             tell(f"{shown(file)} and its files replaced those of {shown(earlier)}; another --output keeps both")
         return document

@@ -207,8 +207,9 @@ def tokenizer_choice(taken: Collection[str] = ()) -> type[TokenizerChoice]:
     """
     flags = _tokenizer_flags({*taken, *_words(SHARED), *dir(TokenizerChoice), "tokenizer", "help", "plugin"})
     options: list[tuple[str, Any, Any]] = [("tokenizer", str | None, option(
-        None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel). With the model's own, options left out "
-              "keep the model's values; defaults shown here are those of another tokenizer", metavar="NAME"))]
+        None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel). With the model's own, "
+              "options left out keep the model's values; defaults shown here are those of another tokenizer",
+        metavar="NAME"))]
     for flag, owners in flags.items():
         kind = next(iter(owners.values()))[1]
         options.append((flag, kind | None, option(None, ". ".join(spec.help for _, _, spec in owners.values()))))

@@ -83,9 +83,8 @@ def _refuse(error: OSError) -> None:
                      "check its permissions") from error
 
 
-def check_classes(root: str | os.PathLike[str], names: Collection[str]) -> None:
-    """Raise ImageError if the folders of classes below a folder are parts of a data set, such as train and test."""
+def refuse_parts(root: str | os.PathLike[str], names: Collection[str]) -> None:
+    """Raise ImageError if the folders below a folder are parts of a data set, such as train and test."""
     if names and SPLITS.issuperset(names):
-        raise ImageError(f"{root}: expected a folder for each class, got {' and '.join(sorted(names))}, which are "
-                         "parts of a data set; give one of them, "
-                         f"{' or '.join(os.path.join(root, name) for name in sorted(names))}")
+        raise ImageError(f"{root}: expected one part of a data set, got the folder of {' and '.join(sorted(names))}; "
+                         f"give {' or '.join(os.path.join(root, name) for name in sorted(names))}")

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, get_worker_info
 
 from spit.data.crops import central_square
-from spit.data.folders import check_classes, image_paths
+from spit.data.folders import image_paths, refuse_parts
 from spit.data.images import decode, load_image
 from spit.data.shards import expand_pattern, index_shard, is_shard, read_member
 from spit.errors import ImageError
@@ -88,7 +88,7 @@ class Photos(Dataset[Item]):
                     found.append(parts[0] if len(parts) > 1 else None)
         self.classes: list[str] = []
         if labelled:
-            check_classes(sources[0], {name for name in found if name is not None})
+            refuse_parts(sources[0], {name for name in found if name is not None})
         self.labels = torch.full((len(found),), -1)
         if labelled:
             self.classes, self.labels = self._number(found, numbered, classes)

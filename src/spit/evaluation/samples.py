@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spit.data.classes import folder_names, wordnet_ids
-from spit.data.folders import check_classes, image_paths
+from spit.data.folders import image_paths, refuse_parts
 from spit.data.images import header_size
 from spit.documents import read_json
 from spit.errors import ImageError
@@ -50,6 +50,15 @@ class Sample:
 def find_images(root: str | Path) -> list[Sample]:
     """All images of a folder, at any depth."""
     return [Sample(path.relative_to(root).as_posix(), path) for path in image_paths(root)]
+
+
+def one_part(root: str | Path) -> list[Sample]:
+    """All images of a folder; ImageError if they are in several parts of a data set, such as train and test."""
+    found = find_images(root)
+    parts = {image.name.partition("/")[0] for image in found}
+    if len(parts) > 1:
+        refuse_parts(root, parts)
+    return found
 
 
 def spread(items: Sequence[Item], count: int | None) -> list[Item]:
@@ -113,7 +122,7 @@ def labelled_folder(root: str | Path) -> LabelledFolder:
             raise ImageError(f"{image.image}: expected images in a folder for each class, "
                              f"{root / 'CLASS' / image.name}, got one beside them")
     names = [image.name.partition("/")[0] for image in found]
-    check_classes(root, set(names))
+    refuse_parts(root, set(names))
     place = {name: index for index, name in enumerate(sorted(set(names)))}
     return LabelledFolder(root, tuple(place), tuple(replace(image, label=place[name])
                                                     for image, name in zip(found, names, strict=True)))
