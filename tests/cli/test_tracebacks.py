@@ -69,4 +69,4 @@ def test_a_refused_option_and_an_error_of_ours_are_told_as_they_are(spit: Callab
         model.with_tokenizer("grid", cell="a")
     with pytest.raises(ZeroDivisionError):  # in Python, the tokenizer's own
         library.create_tokenizer("grid")(library.load_image(path))
-    assert spit("tokenize", path, "--levels", 0).error == "spit: expected levels of at least 1, got 0\n"
+    assert spit("tokenize", path, "--levels", 0).error == "spit: expected --levels of at least 1, got 0\n"

@@ -53,7 +53,7 @@ def photos_and_results(root: str | os.PathLike[str],
         there = set(files)
         for name in files:
             if not name.startswith(".") and Path(name).suffix.lower() in extensions:
-                found[_is_result(Path(folder, name), there)].append(Path(folder, name))
+                found[_is_result(folder, name, there)].append(Path(folder, name))
     if not any(found):
         raise ImageError(f"{root}: expected images in the folder or below ({', '.join(sorted(extensions))}), "
                          "got none; check the path (links to folders are not followed)")
@@ -70,12 +70,12 @@ def read_about(file: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) and isinstance(document.get("files"), dict) else {"files": {}}
 
 
-def _is_result(path: Path, there: Collection[str]) -> bool:
+def _is_result(folder: str, name: str, there: Collection[str]) -> bool:
     """Whether a document beside a file, about the photo that the file is named after, says that spit wrote it."""
-    photo = path.name.rsplit(".", 2)[0]
-    return any(photo + end in there and path.name in {
-        PurePath(str(file)).name for file in read_about(path.with_name(photo + end))["files"].values()
-    } for end in DOCUMENTS)
+    photo, *ends = name.rsplit(".", 2)
+    documents = [photo + end for end in DOCUMENTS if len(ends) == 2 and photo + end in there]
+    return any(name == PurePath(str(file)).name
+               for document in documents for file in read_about(Path(folder, document))["files"].values())
 
 
 def _refuse(error: OSError) -> None:
