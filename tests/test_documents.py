@@ -1,11 +1,18 @@
 import pytest
 
-from spit.documents import read_json, read_toml
+from spit.documents import differences, read_json, read_toml
 
 
 def test_documents_are_read() -> None:
     assert read_json(b'{"a": [1]}') == {"a": [1]}
     assert read_toml("[a]\nb = 1") == {"a": {"b": 1}}
+
+
+def test_differences_are_told_by_their_keys() -> None:
+    old, new = {"a": {"b": 1, "c": "x" * 50}, "d": [1]}, {"a": {"b": None, "c": "y"}, "d": [1], "e": True}
+    assert differences(old, old) == ""
+    assert differences(old, new) == f'a.b was 1, is null; a.c was "{"x" * 40}…", is "y"; e was null, is true'
+    assert differences({}, dict(zip("abcde", range(5), strict=True))).endswith("c was null, is 2; and 2 more")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 200_000, '{"a":' * 200_000, "[" * 200_000 + "]" * 200_000])
