@@ -1,6 +1,5 @@
 """LIME: a linear model of a class's probability when regions are removed (Ribeiro et al., 2016)."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -8,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from spit.attribution.passes import config_of_passes, image_generator
 from spit.errors import MissingExtra
 from spit.forward_pass import ForwardPass
 from spit.images import quantize, to_float
@@ -18,11 +18,6 @@ from spit.tokens import Tokens
 Omission = Literal["omit", "keep"]
 Removal = Literal["pixels", "tokens"]
 Query = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]
-
-
-def config_of_passes(method: Options) -> dict[str, Any]:
-    """Everything that a map depends on beside model and image; how its passes are divided and told is not among it."""
-    return {name: value for name, value in method.to_dict().items() if name not in ("batch", "progress")}
 
 
 @documented
@@ -125,13 +120,6 @@ def without_tokens(model: SpitModel, image: Tensor, labels: Tensor) -> Query:
         return model.run(copies.select(kept.flatten()))[0]
 
     return lambda mask: (inside @ mask > 0.5)[None], ask
-
-
-def image_generator(image: Tensor, seed: int) -> torch.Generator:
-    """A generator on the CPU that depends on an image's 8-bit pixels and a seed alone."""
-    pixels = quantize(image[None])[0].contiguous().cpu().numpy()
-    digest = hashlib.blake2b(repr((seed, pixels.shape)).encode() + pixels.tobytes(), digest_size=8).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest, "little", signed=True))
 
 
 def check_lime() -> None:

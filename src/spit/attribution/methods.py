@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from spit.attribution.flow import Flow, Rollout
-from spit.attribution.lime import Lime, Omission, Removal, check_lime, image_generator
+from spit.attribution.lime import Lime, Omission, Removal, check_lime
+from spit.attribution.passes import image_generator
 from spit.attribution.prototypes import HOW, Form, PrototypeProjection, find_prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
 from spit.attribution.removal import TokenRemoval

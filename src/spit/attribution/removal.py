@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from spit.attribution.absence import ImageTokens, image_tokens
-from spit.attribution.lime import config_of_passes, image_generator
+from spit.attribution.passes import config_of_passes, image_generator
 from spit.attribution.presence import BACKWARD, presence_slopes
 from spit.backbone import Spans, Transformer
 from spit.forward_pass import ForwardPass

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spit.attribution.absence import image_tokens
-from spit.attribution.lime import image_generator
+from spit.attribution.passes import image_generator
 from spit.attribution.presence import BACKWARD
 from spit.attribution.regression import regress
 from spit.attribution.relevance import class_relevance

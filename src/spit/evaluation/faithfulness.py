@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection, occlude, rank_pixels
-from spit.attribution.lime import check_lime, image_generator, slic_regions
+from spit.attribution.lime import check_lime, slic_regions
 from spit.attribution.occlusion import paint_over
+from spit.attribution.passes import image_generator
 from spit.data.crops import central_square
 from spit.evaluation.classification import SquareCase
 from spit.evaluation.faithfulness_table import (
