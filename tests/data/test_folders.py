@@ -112,7 +112,8 @@ def test_a_folder_that_cannot_be_listed_is_not_skipped(
     (public_path / "locked").chmod(0o700)
 
 
-@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]", b'{"files": [1]}'])
+@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]", b'{"files": [1], "spit": "1"}',
+                                     b'{"files": {"mask": "a.mask.png"}}'])
 def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "a.json").write_bytes(content)
@@ -121,7 +122,7 @@ def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> 
 
 def test_what_spit_wrote_about_a_photo_is_no_photo(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     touch(tmp_path, "cat.jpg", "masks/cat.mask.png", "masks/cat.mine.png", "masks/dog.mask.png", "a.json", "a.b.c.png")
-    (tmp_path / "masks/cat.segment.json").write_text(json.dumps({"files": {"mask": "masks/cat.mask.png"}}))
+    (tmp_path / "masks/cat.segment.json").write_text(json.dumps({"files": {"mask": "masks/cat.mask.png"}, "spit": "1"}))
     with caplog.at_level(logging.WARNING, "spit"):
         assert relative(tmp_path) == ["a.b.c.png", "cat.jpg", "masks/cat.mine.png", "masks/dog.mask.png"]
     assert caplog.messages == [f"{tmp_path}: left out 1 image that spit wrote"]

@@ -67,7 +67,8 @@ def read_about(file: Path) -> dict[str, Any]:
         document = read_json(file.read_bytes())
     except (OSError, ValueError):
         document = None
-    return document if isinstance(document, dict) and isinstance(document.get("files"), dict) else {"files": {}}
+    mine = isinstance(document, dict) and "spit" in document and isinstance(document.get("files"), dict)
+    return document if mine else {"files": {}}
 
 
 def _is_result(folder: str, name: str, there: Collection[str]) -> bool:
