@@ -82,6 +82,7 @@ def test_a_view_and_its_copy_agree() -> None:
     (np.zeros((4, 4, 3), np.uint8), {"refine": -1}, "refine of at least 0, got -1"),
     (np.zeros((3, 40, 60), np.uint8), {}, "expected channels last"),
     (np.zeros((4, 4, 3), np.uint8), {"start_label": 1.5}, "start_label as a whole number, got 1.5"),
+    (np.zeros((0, 5, 3), np.uint8), {}, r"at least one pixel and channel, got shape \(0, 5, 3\)"),
     (np.full((4, 4, 3), 7.0), {}, r"float images in \[0, 1\]"),
     (np.full((4, 4, 3), np.nan), {}, "NaN"),
 ])

@@ -491,7 +491,20 @@ def test_weights_are_hashed_once_for_other_tokens(model: spit.SpitModel, monkeyp
 @pytest.mark.parametrize(("array", "advice"), [
     (np.zeros((8, 8, 4), np.uint8), r"leave out the alpha with image\[..., :3\]"),
     (np.zeros((8, 8, 3), np.int64), r"got int64 of shape \(8, 8, 3\); convert it with image.astype\('uint8'\)"),
+    (np.zeros((8, 8, 3), np.uint16), r"convert it with \(image / 65535\).astype\('float32'\)"),
 ])
 def test_arrays_that_are_refused_say_how_to_convert_them(model: spit.SpitModel, array: Any, advice: str) -> None:
     with pytest.raises(TypeError, match=advice):
         Predictor(model)(array)
+
+
+@pytest.mark.parametrize("picture", [
+    Image.fromarray(np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)),
+    Image.fromarray(np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)),
+    Image.fromarray(np.full((8, 8, 4), 100, np.uint8)),
+], ids=["float", "16 bit", "alpha"])
+def test_a_pil_image_has_the_colours_of_its_file(model: spit.SpitModel, picture: Image.Image, tmp_path: Path) -> None:
+    path = tmp_path / "picture.tiff"
+    picture.save(path)
+    predictor = spit.Predictor(model)
+    assert torch.equal(predictor(picture).images[0], predictor(path).images[0])

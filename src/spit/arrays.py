@@ -71,6 +71,8 @@ def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3):
         raise ValueError(f"expected an image of shape (H, W) or (H, W, C), got {pixels.shape}")
+    if pixels.size == 0:
+        raise ValueError(f"expected an image with at least one pixel and channel, got shape {pixels.shape}")
     if pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4) and pixels.shape[2] > 4:
         raise ValueError(f"expected channels last, (H, W, C), got {pixels.shape}; give np.moveaxis(image, 0, -1)")
     if pixels.dtype == bool:

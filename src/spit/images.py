@@ -116,6 +116,8 @@ def conversion(images: object) -> str:
     """How to convert an image of another type to a tensor."""
     if isinstance(images, np.ndarray):
         shape = images.shape
+        if images.dtype == np.uint16:
+            return "convert it with (image / 65535).astype('float32') if its white is 65535"
         if images.dtype != np.uint8 and not np.issubdtype(images.dtype, np.floating):
             return "convert it with image.astype('uint8') if it has values from 0 to 255"
         if len(shape) in (3, 4) and shape[-1] == 4:

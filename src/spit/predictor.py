@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from spit import weights
 from spit.data.classes import class_names
 from spit.data.crops import central_square
-from spit.data.images import load_image
+from spit.data.images import load_image, to_rgb
 from spit.devices import choose_device
 from spit.drawing.notebook import prediction_png
 from spit.forward_pass import ForwardPass, each_alone
@@ -151,7 +151,8 @@ class Predictor:
         Args:
             images: a ``(B, C, H, W)`` or ``(C, H, W)`` tensor, uint8 or floats in [0, 1]; a path, a PIL image, or an
                 ``(H, W)``, ``(H, W, 3)`` or ``(B, H, W, 3)`` array, uint8 or floats in [0, 1]; or a list of these, of
-                any sizes. They are not modified.
+                any sizes. They are not modified. Colours of PIL images are read as those of files; call
+                ``PIL.ImageOps.exif_transpose`` first to turn a photo upright, as is done with paths.
             crop: True resizes each image and takes its central square, as classifiers are evaluated, or the whole
                 image as a square if the model's ``eval_crop`` is None; False takes the whole image. (default: tensors
                 are seen whole, everything else is cropped)
@@ -369,7 +370,7 @@ def _tensors(item: Any) -> list[Tensor]:
     if isinstance(item, str | PathLike):
         return [load_image(item)]
     if isinstance(item, Picture):
-        item = np.array(item.convert("RGB"))
+        item = to_rgb(item)
     if isinstance(item, np.ndarray) and item.ndim == 4:
         return [image for one in item for image in _tensors(one)]
     if isinstance(item, np.ndarray) and (item.dtype == np.uint8 or np.issubdtype(item.dtype, np.floating)):

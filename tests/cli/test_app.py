@@ -24,6 +24,22 @@ def test_help_names_every_verb() -> None:
     assert all(verb in result.output for verb in VERBS)
 
 
+def test_a_group_without_a_verb_prints_its_help(spit: Callable[..., Any]) -> None:
+    asked, bare = spit("evaluate", "--help"), spit("evaluate")
+    assert (bare.code, bare.err) == (0, "")
+    assert bare.out == asked.out
+
+
+@pytest.mark.parametrize(("verb", "policy"), [("train", "PASSIVE"), ("retrofit", "PASSIVE"), ("doctor", "None")])
+def test_threads_of_training_do_not_spin(verb: str, policy: str, tmp_path: Path) -> None:
+    """Asked of a plugin, which is imported last before the verb runs."""
+    (tmp_path / "asks.py").write_text("import os\nraise ImportError(str(os.environ.get('OMP_WAIT_POLICY')))\n")
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run([sys.executable, "-m", "spit.cli", "--plugin", "asks", verb], capture_output=True, text=True,
+                          check=False, cwd=tmp_path, env=environment)
+    assert done.stderr == f"spit: a plugin could not be imported: {policy}\n"
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_device_and_json(verb: str) -> None:
     result = CliRunner().invoke(app, [verb, "--help"], env={"COLUMNS": "200"})

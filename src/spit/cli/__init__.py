@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 STOPPED = 130  # the exit code of a shell after an interrupt
+TRAINING = ("train", "retrofit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ValueError as error:
             print(f"spit: {error}", file=sys.stderr)
             return 2
+        if rest[:1] and rest[0] in TRAINING and "torch" not in sys.modules:
+            # Decoding processes need the cores on which torch's threads would spin while they wait.
+            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from spit.cli.console import waiting
 
         first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun

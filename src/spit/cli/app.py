@@ -74,8 +74,9 @@ def run(arguments: list[str]) -> int:
             stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" rather than failing on ×
     command_line.set(tuple(arguments))
     try:
+        bare = not arguments or arguments == [evaluation.info.name]
         # In this mode typer returns the code of typer.Exit and raises errors of usage.
-        code = app(arguments or ["--help"], prog_name="spit", standalone_mode=False)
+        code = app([*arguments, "--help"] if bare else arguments, prog_name="spit", standalone_mode=False)
         sys.stdout.flush()
         if code == STOPPED:  # typer's answer to an interrupt inside a command
             tell("stopped")

@@ -25,7 +25,7 @@ from spit.segmentation import Cut, looking
 from spit.tokenizers import SuperpixelTokenizer
 
 evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.\n\nWith --output, a "
-                         "second run takes what is measured already from images.jsonl there.", no_args_is_help=True,
+                         "second run takes what is measured already from images.jsonl there.",
                          rich_markup_mode=None, cls=Group)
 
 

@@ -98,7 +98,7 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
             upright: Image.Image = image
             with suppress(Exception):  # the pixels are good even if the metadata is damaged
                 upright = ImageOps.exif_transpose(image)
-            return _rgb(upright, shown)
+            return to_rgb(upright, shown)
         except ImageError:
             raise
         except Exception as error:  # on damaged bytes Pillow's decoders raise many kinds of errors
@@ -185,8 +185,12 @@ def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
     return image
 
 
-def _rgb(image: Image.Image, name: str) -> NDArray[np.uint8]:
-    """Any mode to RGB. Shape: ``(H, W, 3)``."""
+def to_rgb(image: Image.Image, name: str = "PIL image") -> NDArray[np.uint8]:
+    """The colours of a PIL image of any mode as :func:`load_image` reads them; its EXIF orientation is not applied.
+
+    Shape:
+        ``(H, W, 3)``.
+    """
     if image.mode.startswith("I") or image.mode == "F":
         grey = _grey(image, name)
         return np.repeat(grey[:, :, None], 3, axis=2)

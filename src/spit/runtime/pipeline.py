@@ -11,7 +11,7 @@ from PIL.Image import Image as Picture
 
 from spit.data.classes import printable_names
 from spit.data.crops import central_pixels
-from spit.data.images import ImageSource, decode
+from spit.data.images import ImageSource, decode, to_rgb
 from spit.documents import read_json, reason
 from spit.errors import MissingExtra, WeightsError
 from spit.loops import Array
@@ -211,7 +211,7 @@ def make_parts(description: Mapping[str, Any]) -> tuple[Tokenizer, Extractor | N
 def _pixels(image: ImageSource | Picture | Array) -> Array:
     """An image of any kind as ``(H, W, 3)`` uint8."""
     if isinstance(image, Picture):
-        return np.array(image.convert("RGB"))
+        return to_rgb(image)
     if isinstance(image, list | tuple):
         raise TypeError(f"expected one image, got a {type(image).__name__}; call the runtime for each of them")
     if not isinstance(image, np.ndarray):
