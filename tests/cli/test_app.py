@@ -100,7 +100,8 @@ def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setitem(sys.modules, "typer", None)
     assert main(["--help"]) == 2
     assert capsys.readouterr().err == ("spit: the command line needs typer and rich; install the extra: "
-                                       "pip install 'spit-vit[cli]'\n")
+                                       "pip install 'spit-vit[cli]' (in a clone: pip install -c constraints.txt "
+                                       "-e '.[cli]')\n")
 
 
 def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyPatch,

@@ -102,8 +102,8 @@ class Shared:
 
 def _changed(other: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """Which options differ, by their own names."""
-    given = ({key: value for key, value in one.items() if key not in DERIVED} for one in (other, settings))
-    return differences(*given, _option_name) or differences(other, settings, _option_name)
+    before, now = ({key: value for key, value in one.items() if key not in DERIVED} for one in (other, settings))
+    return differences(before, now, _option_name) or differences(other, settings, _option_name)
 
 
 def _option_name(key: str) -> str:
