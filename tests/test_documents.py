@@ -12,6 +12,7 @@ def test_differences_are_told_by_their_keys() -> None:
     old, new = {"a": {"b": 1, "c": "x" * 50}, "d": [1]}, {"a": {"b": None, "c": "y"}, "d": [1], "e": True}
     assert differences(old, old) == ""
     assert differences(old, new) == f'a.b was 1, is null; a.c was "{"x" * 40}…", is "y"; e was null, is true'
+    assert differences({"a": {"b": 1}, "c": {"b": 1}}, {}, lambda key: key[-1]) == "b was 1, is null"
     assert differences({}, dict(zip("abcde", range(5), strict=True))).endswith("c was null, is 2; and 2 more")
 
 

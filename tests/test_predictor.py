@@ -181,7 +181,8 @@ def test_resizing() -> None:
     (torch.zeros(1, 8, 8), ValueError, "3 channels"),
     (np.zeros((8, 8, 5)), TypeError, "from_numpy"),
     (np.full((8, 8, 3), 7.0), ValueError, r"in \[0, 1\], got values from 7"),
-    (3, TypeError, "got int"),
+    (None, TypeError, "expected a path, a PIL image, an array or a tensor, or a list of them, got NoneType"),
+    ([b"GIF89a"], TypeError, "got bytes"),
     ("none.png", ImageError, r"none\.png"),
 ])
 @pytest.mark.parametrize("crop", [None, True, False])

@@ -50,12 +50,17 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What differs between two documents, as ``key was …, is …``; empty if nothing does."""
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], named: Callable[[str], str] = str) -> str:
+    """What differs between two documents, as ``key was …, is …``; empty if nothing does.
+
+    Args:
+        named: how a key, with dots, is told.
+    """
     old, new = flat(before), flat(now)
     changed = [name for name in (*new, *sorted(old.keys() - new.keys())) if old.get(name) != new.get(name)]
-    told = [f"{name} was {_short(old.get(name))}, is {_short(new.get(name))}" for name in changed[:SHOWN]]
-    return "; ".join([*told, *([f"and {len(changed) - SHOWN} more"] if len(changed) > SHOWN else [])])
+    told = [*dict.fromkeys(f"{named(name)} was {_short(old.get(name))}, is {_short(new.get(name))}"
+                           for name in changed)]
+    return "; ".join([*told[:SHOWN], *([f"and {len(told) - SHOWN} more"] if len(told) > SHOWN else [])])
 
 
 def _short(value: Any) -> str:

@@ -45,11 +45,12 @@ class MissingExtra(SpitError, ImportError):
     Example:
         >>> import spit
         >>> print(spit.MissingExtra("captum", "explain", "LIME"))
-        LIME needs captum; install the extra: pip install 'spit-vit[explain]'
+        LIME needs captum; install the extra: pip install 'spit-vit[explain]' (in a clone: ...)
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}; install the extra: pip install 'spit-vit[{extra}]'")
+        super().__init__(f"{purpose} needs {package}; install the extra: pip install 'spit-vit[{extra}]' "
+                         f"(in a clone: pip install -c constraints.txt -e '.[{extra}]')")
 
 
 class Stopped(SpitError):

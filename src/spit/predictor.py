@@ -383,7 +383,8 @@ def _tensors(item: Any) -> list[Tensor]:
         raise TypeError("expected arrays of shape (H, W), (H, W, 3) or (B, H, W, 3), uint8 or floats in [0, 1], got "
                         f"{item.dtype} of shape {item.shape}; {conversion(item)}")
     if not isinstance(item, Tensor):
-        image_blocks([item])  # raises, with the way to convert it
+        raise TypeError("expected a path, a PIL image, an array or a tensor, or a list of them, got "
+                        f"{type(item).__name__}; {conversion(item)}")
     item = item.detach().clone()  # answers may read the pixels after the caller has changed them
     return list(item) if item.ndim == 4 else [item]
 

@@ -102,9 +102,8 @@ def test_version(spit: Callable[..., Any]) -> None:
     (["tokenise"], "tokenize"),
     (["tokenize"], "IMG"),
     (["tokenize", "--nonsense", "a.png"], "--nonsense"),
-    (["tokenize", "--levels", "many", "a.png"], "--levels"),
-    (["tokenize", "--levels", "many", "a.png"], "integer"),
-    (["tokenize", "--levels", "many", "a.png"], "'many'"),
+    (["tokenize", "--levels", "many", "a.png"], "spit: expected --levels as a whole number, got 'many' (see"),
+    (["segment", "--tau", "many", "a.png"], "spit: expected --tau as a number, got 'many' (see spit segment --help)"),
     (["classify", "--top", "0", "a.png"], "--top"),
     (["tokenize", "nowhere.png"], "nowhere.png"),
     (["tokenize", "--max-pixels", "0", "a.png"], "--max-pixels"),
@@ -117,7 +116,8 @@ def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setitem(sys.modules, "typer", None)
     assert main(["--help"]) == 2
     assert capsys.readouterr().err == ("spit: the command line needs typer and rich; install the extra: "
-                                       "pip install 'spit-vit[cli]'\n")
+                                       "pip install 'spit-vit[cli]' (in a clone: pip install -c constraints.txt "
+                                       "-e '.[cli]')\n")
 
 
 def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyPatch,

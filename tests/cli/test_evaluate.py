@@ -93,6 +93,11 @@ def test_bad_input_is_one_line(spit: Run, data: Path, tmp_path: Path) -> None:
     assert "superpixels" in spit("evaluate", "superpixel").error
 
 
+def test_data_is_looked_for_before_extras(spit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spit.evaluation.superpixels.methods.find_spec", lambda name: None)
+    assert "no such path exists" in spit("evaluate", "superpixels", "--data", tmp_path / "nowhere").error
+
+
 def test_a_missing_extra_is_named(spit: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = spit("evaluate", "superpixels", "--data", data, "--algorithm", "watershed", "--count", 20, "--workers", 0,

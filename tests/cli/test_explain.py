@@ -144,6 +144,20 @@ def test_in_words_and_in_folders(spit: Run, photo: Callable[..., Path], folder: 
     assert (tmp_path / "out/below/b.explain.png").is_file()
 
 
+def test_a_target_without_effect_is_said(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
+    base = ("explain", photo(tmp_path / "cat.png"), "--model", folder, "--size", 32, "-o", tmp_path / "out",
+            "--target", 4, "--method")
+    told = "spit: random and flow are the same for any class; --target has no effect on them\n"
+    assert spit(*base, "random,flow").err == told
+    assert "--target has no effect on it\n" in spit(*base, "relevance,flow").err
+    assert spit(*base, "relevance").err == ""
+
+
+def test_a_name_that_is_missing_beside_a_comma(spit: Run) -> None:
+    assert "got 'relevance,'; a name is missing after the comma" in spit("explain", "x", "--method", "relevance,").error
+    assert "got ',flow'; a name is missing before the comma" in spit("explain", "x", "--method", ",flow").error
+
+
 def test_an_unlikely_class_is_said_to_be_so(spit: Run, photo: Callable[..., Path], folder: Path,
                                             tmp_path: Path) -> None:
     command = ("explain", photo(tmp_path / "cat.png"), "--model", folder, "--method", "relevance", "--size", 32, "-o",

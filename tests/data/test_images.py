@@ -379,6 +379,11 @@ def test_a_missing_file(tmp_path: Path) -> None:
     assert "no such path exists" in message
 
 
+@pytest.mark.parametrize("url", ["https://example.org/a.jpg", Path("https://example.org/a.jpg")])
+def test_a_url(url: str | Path) -> None:
+    assert "got a URL, which spit does not read; download the file first" in refusal(url)
+
+
 def test_a_folder(tmp_path: Path) -> None:
     message = refusal(tmp_path)
     assert str(tmp_path) in message

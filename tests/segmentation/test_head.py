@@ -105,6 +105,8 @@ def test_a_head_of_other_weights_is_refused(model: SpitModel, head: TokenHead, f
     with pytest.raises(WeightsError, match="width 32 and 3 layers"):
         find_head(model, wide)
     assert find_head(model) is None
+    with pytest.raises(WeightsError, match="has no token head, which method 'both' needs; train one with"):
+        head_for(Predictor(model), "both")
     with pytest.raises(WeightsError, match="spit train-head"):
         spit.segment(model, scene(), method="head")
     with pytest.raises(ValueError, match="leave one of them out"):

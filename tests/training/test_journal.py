@@ -58,7 +58,7 @@ def test_the_speed_in_a_report(speed: float, words: str, tmp_path: Path) -> None
     assert f"; {words} (median)" in text
     assert "\n1 step of 8 photos" in text
     assert "2 classes, named in `classes.txt`" in text
-    assert "`patience` counts steps in a row whose gradients are not finite" in text
+    assert "`patience` is the number of consecutive steps whose gradients are not finite" in text
 
 
 def test_a_report(tmp_path: Path) -> None:

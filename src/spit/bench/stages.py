@@ -27,6 +27,11 @@ DROP_PATH = 0.2  # as the paper trains; timm's model has LayerScale if ours has 
 class Timing(Computing):
     """What is timed, and how."""
 
+    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 8; with --latency 1 to 64)",
+                               least=1)
+    precision: str | None = option(None, "Precision of the transformer (default: on a GPU bf16, on a CPU fp32). On a "
+                                         "CPU, bf16 needs AVX512_BF16; fp16 needs a GPU. Tokens stay exact",
+                                   choices=PRECISIONS)
     compiled: bool | None = option(None, "torch.compile, for timm's model as well (default: on a GPU)", flag="compile")
     peer_mode: str = option("default", "Mode of torch.compile for timm's model; spit's is compiled as spit train does",
                             choices=("default", "reduce-overhead", "max-autotune"))

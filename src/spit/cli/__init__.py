@@ -8,6 +8,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from spit.errors import MissingExtra
+
 STOPPED = 130  # the exit code of a shell after an interrupt
 TRAINING = ("train", "retrofit")
 
@@ -19,8 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import rich  # noqa: F401
         import typer  # noqa: F401
     except ImportError:
-        print("spit: the command line needs typer and rich; install the extra: pip install 'spit-vit[cli]'",
-              file=sys.stderr)
+        print("spit:", MissingExtra("typer and rich", "cli", "the command line"), file=sys.stderr)
         return 2
     try:
         try:

@@ -30,6 +30,8 @@ from spit.cli.train import train
 from spit.cli.train_head import train_head
 from spit.errors import SpitError, Stopped
 
+KINDS = {"int": "whole number", "float": "number"}  # by the beginning of pydantic's name of an error
+
 app = typer.Typer(
     name="spit",
     help="Superpixel tokens for Vision Transformers.",
@@ -101,8 +103,10 @@ def _line(error: Exception) -> str | None:
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "spit"
         cause: Any = error.__cause__  # pydantic's, in newer versions of typer
-        came = f", got {cause.errors()[0]['input']!r}" if hasattr(cause, "errors") else ""
-        return f"{error.format_message()}{came} (see {where} --help)"
+        message = error.format_message()
+        if hasattr(cause, "errors"):
+            message = _wrong_type(error, cause.errors()[0]) or f"{message}, got {cause.errors()[0]['input']!r}"
+        return f"{message} (see {where} --help)"
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "not enough memory for an image of this size; give a smaller one"
     own = tracebacks.own_tokenizer_line(error)
@@ -113,3 +117,12 @@ def _line(error: Exception) -> str | None:
     if isinstance(error, SpitError | ValueError | TypeError | OSError):
         return str(error) or type(error).__name__
     return None
+
+
+def _wrong_type(error: Any, found: Any) -> str | None:
+    """What to say of text that is no number; None for other values."""
+    kind = KINDS.get(found["type"].partition("_")[0])
+    parameter = getattr(error, "param", None)
+    if kind is None or parameter is None:
+        return None
+    return f"expected {max(parameter.opts, key=len)} as a {kind}, got {found['input']!r}"

@@ -20,6 +20,7 @@ from spit.evaluation.runner import case_of
 from spit.locks import locked
 
 Stamps = dict[str, list[int] | None]
+DERIVED = ("token_head",)  # settings that follow from others and are told only if no other differs
 
 
 class Shared:
@@ -85,7 +86,7 @@ class Shared:
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
                 other = read_about(file).get("settings", {})
                 if isinstance(other, dict) and other.get("verb") == self.settings.get("verb"):
-                    changed = differences(other, self.settings)
+                    changed = _changed(other, self.settings)
                     if changed:
                         raise ValueError(f"{shown(file)} was made with other options: {changed}; choose another "
                                          "--output, or remove what was made with them")
@@ -97,3 +98,14 @@ class Shared:
         except (OSError, ValueError):
             return None
         return [found.st_ino, found.st_mtime_ns]
+
+
+def _changed(other: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Which options differ, by their own names."""
+    before, now = ({key: value for key, value in one.items() if key not in DERIVED} for one in (other, settings))
+    return differences(before, now, _option_name) or differences(other, settings, _option_name)
+
+
+def _option_name(key: str) -> str:
+    """``tau`` of ``cut.tau``, and ``lime.samples`` of a method of attribution."""
+    return f".{key}".partition(".methods.")[2] or key.rpartition(".")[2]

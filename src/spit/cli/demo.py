@@ -60,7 +60,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
         say("Segmenting")
         found = prediction.segment()
         foreground = float(found.mask[0].float().mean())
-        say("Drawing")
+        say("Drawing the picture")
         target = output.output / "demo.png"
         write_files({target: _draw(pixels, prediction, heat, found, THEMES[sample.theme])}, real_paths([path]))
     if running.as_json:

@@ -46,6 +46,13 @@ class Baseline(Options):
 
 
 @dataclass(frozen=True)
+class Cutting(Computing):
+    """How ``spit evaluate saliency`` computes."""
+
+    batch: int | None = option(None, "Images in a batch (default: 32)", least=1)
+
+
+@dataclass(frozen=True)
 class JsonOnly(Options):
     """How a command answers that runs on the CPU only."""
 
@@ -63,8 +70,8 @@ def superpixels(data: Data, comparing: Comparing, evaluating: Evaluating, answer
     of each algorithm is searched for until its mean count of 4-connected regions is the wanted one. --output gets
     results.json, results.md, curves.png and images.jsonl, from which a stopped run resumes.
     """
-    methods = comparing.methods()
     samples = spread(find_segmentations(data), evaluating.limit)
+    methods = comparing.methods()
     return measure(Comparison(data, samples, methods, comparing.count, comparing.workers), evaluating,
                    Running("cpu", answering.as_json))
 
@@ -138,7 +145,7 @@ def counts(data: Data, tokenizer: TokenizerChoice, squares: Squares, resizing: R
 
 @command
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, protocols: Protocols, baseline: Baseline,
-             folders: MaskFolders, merging: Merging, computing: Computing, evaluating: Evaluating,
+             folders: MaskFolders, merging: Merging, computing: Cutting, evaluating: Evaluating,
              running: Running) -> int:
     """IoU, accuracy and max F of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 

@@ -17,7 +17,7 @@ from spit.attribution.removal import TokenRemoval
 from spit.cli.claims import Shared
 from spit.cli.classify import Naming, show_top, square, top_json
 from spit.cli.companions import Sharing
-from spit.cli.console import Say, show, shown
+from spit.cli.console import Say, show, shown, tell
 from spit.cli.inputs import Input, answer_each, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.drawing import Tile, draw_panel, encode_png
@@ -73,10 +73,10 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     cat.METHOD.npy (each map, float32) and cat.explain.json (classes, scores). The model sees the central square, as in
     classification, or with --whole the whole image, of up to 512 × 512 pixels. Without --method: relevance, the most
     faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise, token_shapley,
-    token_occlusion and lime ask the model --samples times, which takes seconds. Compare values within one map only, not
-    between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run processes all
-    images again and replaces their files; a folder that holds other images' files, made with other options, is refused.
-    An image that cannot be read is reported, the others go on, and the exit code is 2.
+    token_occlusion and lime evaluate the model up to --samples times, which takes seconds. Compare values within one
+    map only, not between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run
+    processes all images again and replaces their files; a folder that holds other images' files, made with other
+    options, is refused. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
@@ -94,6 +94,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         "whole": own.whole, "size": own.size if own.whole else own.predictor.size,
         "methods": {method.name: method.config() for method in own.methods},
         "target": own.target} for own in explained}, "top": naming.top, "spit": __version__})
+    free = [method.name for method in explained[0].methods if not method.of_class]
+    if free and asking.target is not None and methods.names:
+        tell(f"{_same(free)}; --target has no effect on {'them' if len(free) > 1 else 'it'}")
     note = (f"Pixels in the order of {explained[0].methods[0].name}. Removed pixels get the mean colour; below, the "
             "probability before and after")
 
@@ -209,5 +212,11 @@ def _subject(part: dict[str, Any]) -> str:
     free = [name for name in part["maps"] if name not in part["of_class"]]
     said = [f"explains {part['target']['name']}, {part['target']['probability']:.1%}"] if part["of_class"] else []
     if free:
-        said.append(f"{', '.join(free)} {'are' if len(free) > 1 else 'is'} the same for any class")
+        said.append(_same(free))
     return "; ".join(said)
+
+
+def _same(names: Sequence[str]) -> str:
+    """That the maps of some methods do not depend on the class."""
+    several = f"{', '.join(names[:-1])} and {names[-1]} are" if len(names) > 1 else f"{names[0]} is"
+    return f"{several} the same for any class"

@@ -17,6 +17,7 @@ from spit.cli.companions import companions
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
 from spit.cli.outputs import real_paths, write_files
 from spit.data.folders import photos_and_results, read_about
+from spit.data.images import no_such_path
 from spit.errors import ImageError, SpitError
 from spit.forward_pass import each_alone
 from spit.tokens import plural
@@ -75,8 +76,7 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     that a document names, and all below ``output`` if that does not hold the folder itself. A line on stderr says so.
     """
     if not any(path.exists() for path in paths):
-        raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, but no such path exists; check "
-                         "the spelling")
+        raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, {no_such_path(str(paths[0]))}")
     found: dict[Path, PurePath] = {}  # with suffixes; a file named twice is done once
     for path in paths:
         for file, name in _walk(path, output, alone=len(paths) == 1):

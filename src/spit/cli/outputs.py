@@ -19,8 +19,17 @@ def write_files(contents: Mapping[Path, bytes], protected: Collection[str] = ())
     Args:
         contents: bytes by path.
         protected: :func:`real_paths` that must not be overwritten.
+
+    Raises:
+        OSError: the folder cannot be made or written; the message says so.
     """
     for path in contents:
         if os.path.realpath(path) in protected:
             raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
-    write_together(contents)
+    try:
+        write_together(contents)
+    except IsADirectoryError:  # where a file should be; the error names it
+        raise
+    except OSError as error:
+        folder = shown(Path(error.filename).parent)
+        raise OSError(f"cannot write to the folder {folder} ({error.strerror}); choose another --output") from error

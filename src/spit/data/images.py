@@ -4,6 +4,7 @@ import ctypes
 import io
 import logging
 import os
+import re
 import sys
 import threading
 import warnings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
 MAX_PIXELS = 100_000_000
+URL = re.compile(r"\w{2,}:/")  # pathlib makes one slash of two; one letter is a drive
 
 # Pillow reads more, but EPS starts Ghostscript, a truncated JPEG 2000 can decode without an error, and each further
 # parser is a larger surface for hostile files.
@@ -106,6 +108,13 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
                              f"({_reason(error)}); get the file again") from error
 
 
+def no_such_path(name: str) -> str:
+    """What to say of a path that does not exist, or of a URL in place of one."""
+    if URL.match(name):
+        return "got a URL, which spit does not read; download the file first"
+    return "but no such path exists; check the spelling"
+
+
 def header_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Width and height according to the header of a file; 0, 0 if it cannot be read."""
     try:
@@ -145,7 +154,7 @@ def _open_path(path: Path, name: str) -> BinaryIO:
             raise ImageError(f"{name}: expected an image file, got a pipe or device; give its content as bytes")
         return path.open("rb")
     except FileNotFoundError as error:
-        raise ImageError(f"{name}: expected an image file, but no such path exists; check the spelling") from error
+        raise ImageError(f"{name}: expected an image file, {no_such_path(name)}") from error
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise ImageError(f"{name}: expected a readable image file ({_reason(error)}); "
                          "check the path and its permissions") from error

@@ -167,8 +167,11 @@ class Photos(Dataset[Item]):
     def _number(self, found: list[str | None], numbered: bool,
                 classes: Sequence[str] | None) -> tuple[list[str], Tensor]:
         if None in found:
-            raise ImageError(f"{self.names(found.index(None))}: expected a class, the sub-folder it lies in or key.cls "
-                             "in a shard, got none; move it into one")
+            index = found.index(None)
+            place = self._places[index]
+            wanted = (f"{os.path.join(place.container, 'CLASS', place.name)} (or KEY.cls in a shard)"
+                      if place.offset < 0 else "KEY.cls beside it in the shard")
+            raise ImageError(f"{self.names(index)} has no class: expected {wanted}")
         names = [str(int(name)) if numbered else name for name in found if name is not None]
         if classes is None:
             classes = [str(i) for i in range(max(map(int, names)) + 1)] if numbered else sorted(set(names))

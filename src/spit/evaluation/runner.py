@@ -41,17 +41,15 @@ Record = dict[str, Any]
 class Batching(Options):
     """How many images are measured at once."""
 
-    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 16; saliency 32, bench "
-                                     "256 and 8)", least=1)
+    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 16)", least=1)
 
 
 @dataclass(frozen=True)
 class Precise(Options):
     """How exactly the transformer computes."""
 
-    precision: str | None = option(None, "Precision of the transformer (default: fp32; for bench on a GPU, bf16). On a "
-                                         "CPU, bf16 needs AVX512_BF16; fp16 needs a GPU. Tokens stay exact",
-                                   choices=PRECISIONS)
+    precision: str | None = option(None, "Precision of the transformer (default: fp32). On a CPU, bf16 needs "
+                                         "AVX512_BF16; fp16 needs a GPU. Tokens stay exact", choices=PRECISIONS)
 
 
 @dataclass(frozen=True)

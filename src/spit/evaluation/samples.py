@@ -120,7 +120,7 @@ def labelled_folder(root: str | Path) -> LabelledFolder:
     for image in found:
         if "/" not in image.name:
             raise ImageError(f"{image.image}: expected images in a folder for each class, "
-                             f"{root / 'CLASS' / image.name}, got one beside them")
+                             f"{root / 'CLASS' / image.name}, got an image outside of any class folder")
     names = [image.name.partition("/")[0] for image in found]
     refuse_parts(root, set(names))
     place = {name: index for index, name in enumerate(sorted(set(names)))}

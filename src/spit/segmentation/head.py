@@ -125,8 +125,8 @@ def head_for(predictor: Predictor, method: str | None, file: str | PathLike[str]
         return None
     found = find_head(predictor, file)
     if found is None and method is not None:
-        raise WeightsError(f"{predictor.name}: expected weights that a token head comes with, for method {method!r}; "
-                           f"{HOW}, or use method 'cut'")
+        raise WeightsError(f"{predictor.name} has no token head, which method {method!r} needs; {HOW}, or use "
+                           "method 'cut'")
     return found
 
 

@@ -127,8 +127,8 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
         text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
     except MissingExtra as error:
         say(f"no curves: {error}")
-    text += ["## Recipe", "", "`docs/recipes.md` and `docs/training.md` explain the settings; `patience` counts steps "
-             "in a row whose gradients are not finite, and is no early stopping.", ""]
+    text += ["## Recipe", "", "`docs/recipes.md` and `docs/training.md` explain the settings; `patience` is the "
+             "number of consecutive steps whose gradients are not finite; it is not early stopping.", ""]
     unused = {"output", *_unused(recipe)}  # run.output is this folder
     for section, values in recipe.items():
         told = {key: value for key, value in values.items() if key not in unused and value not in ("", (), [], {})}
