@@ -95,6 +95,7 @@ def test_errors(image: np.ndarray, options: dict[str, int], message: str) -> Non
     (np.zeros((4, 4, 3), np.int32), "got int32; skimage.util.img_as_float"),
     (torch.zeros(3, 4, 4), r"image.movedim\(0, -1\).numpy\(\)"),
     ("photo.jpg", "got the path 'photo.jpg'; read it"),
+    (None, r"shape \(H, W\) or \(H, W, C\), got NoneType"),
 ])
 def test_what_is_no_image_array(image: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):

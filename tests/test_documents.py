@@ -11,9 +11,9 @@ def test_documents_are_read() -> None:
 def test_differences_are_told_by_their_keys() -> None:
     old, new = {"a": {"b": 1, "c": "x" * 50}, "d": [1]}, {"a": {"b": None, "c": "y"}, "d": [1], "e": True}
     assert differences(old, old) == ""
-    assert differences(old, new) == f'a.b was 1, is null; a.c was "{"x" * 40}…", is "y"; e was null, is true'
-    assert differences({"a": {"b": 1}, "c": {"b": 1}}, {}, lambda key: key[-1]) == "b was 1, is null"
-    assert differences({}, dict(zip("abcde", range(5), strict=True))).endswith("c was null, is 2; and 2 more")
+    assert differences(old, new) == f'a.b was 1, is not set; a.c was "{"x" * 40}…", is "y"; e was not set, is true'
+    assert differences({"a": {"b": 1}, "c": {"b": 1}}, {}, lambda key: key[-1]) == "b was 1, is not set"
+    assert differences({}, dict(zip("abcde", range(5), strict=True))).endswith("c was not set, is 2; and 2 more")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 200_000, '{"a":' * 200_000, "[" * 200_000 + "]" * 200_000])

@@ -69,6 +69,8 @@ def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
         raise TypeError("expected an array with channels last, got a tensor; give image.movedim(0, -1).numpy(), or use "
                         "spit.SuperpixelTokenizer, which takes tensors")
     pixels = np.asarray(image)
+    if pixels.ndim == 0:
+        raise TypeError(f"expected an array of shape (H, W) or (H, W, C), got {type(image).__name__}")
     if pixels.ndim not in (2, 3):
         raise ValueError(f"expected an image of shape (H, W) or (H, W, C), got {pixels.shape}")
     if pixels.size == 0:

@@ -65,6 +65,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], named: Callab
 
 def _short(value: Any) -> str:
     """A value as JSON has it; of a long one the beginning, with its quotes and brackets closed."""
+    if value is None:
+        return "not set"
     if isinstance(value, str):
         return json.dumps(value if len(value) <= WIDTH else f"{value[:WIDTH]}…", ensure_ascii=False)
     text = json.dumps(value, ensure_ascii=False)

@@ -90,7 +90,7 @@ def test_another_run_is_refused_with_what_changed(tmp_path: Path, listing: Listi
                (about, listing, 5, "block_size was 10, is 5"),
                ({**about, "model": "d" * 99}, listing, 10, f'model was "abc", is "{"d" * 40}…"'),
                ({**about, "model": ["e" * 99, "f"]}, listing, 10, rf'model was "abc", is \["{"e" * 40}…", …\]'),
-               ({"model": "abc"}, listing, 10, "work.* was .*, is null")]
+               ({"model": "abc"}, listing, 10, "work.* was .*, is not set")]
     for settings, other, size, told in changes:
         with pytest.raises(SpitError, match=f"holds another run: {told}.*; choose another --output"):
             folder.begin(other, settings, size)

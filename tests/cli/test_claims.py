@@ -114,7 +114,7 @@ def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None
     first, second = images(tmp_path, 2)
     assert run([first], Shared([first], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["00"]
     assert run([second], Shared([second], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["01"]
-    told = r"01\.json was made with other options: tau was 1, is null; lines was \[1, 2\], is \[\]; choose"
+    told = r"01\.json was made with other options: tau was 1, is not set; lines was \[1, 2\], is \[\]; choose"
     with pytest.raises(ValueError, match=told):
         Shared([first], "json", {"verb": "a", "cut": {"tau": None, "lines": ()}})
     Shared([first], "json", {"verb": "b"})  # another verb's files have other names
@@ -125,7 +125,7 @@ def test_a_hash_of_what_other_options_chose_is_told_only_alone(tmp_path: Path) -
     first, second = images(tmp_path, 2)
     settings = {"verb": "a", "methods": {"lime": {"samples": 1}}, "cut": {"method": None}, "token_head": "64a5"}
     run([first], Shared([first], "json", settings))
-    with pytest.raises(ValueError, match=r'options: method was null, is "cut"; choose'):
+    with pytest.raises(ValueError, match=r'options: method was not set, is "cut"; choose'):
         Shared([second], "json", settings | {"cut": {"method": "cut"}, "token_head": None})
     with pytest.raises(ValueError, match=r'options: token_head was "64a5", is "7b"; choose'):
         Shared([second], "json", settings | {"token_head": "7b"})

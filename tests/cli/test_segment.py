@@ -87,7 +87,7 @@ def test_a_folder_of_other_options_is_refused(spit: Run, photo: Callable[..., Pa
     assert spit("segment", first, *base).code == 0
     before = names(tmp_path / "out")
     error = spit("segment", second, *base, "--tau", 0.5).error
-    assert "a.segment.json was made with other options: tau was null, is 0.5; choose another --output" in error
+    assert "a.segment.json was made with other options: tau was not set, is 0.5; choose another --output" in error
     assert names(tmp_path / "out") == before
     assert spit("segment", second, *base).code == 0
 

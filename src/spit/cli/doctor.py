@@ -1,4 +1,4 @@
-"""``spit doctor``: what is installed here, and whether spit's promises hold on this machine."""
+"""``spit doctor``: what is installed here, and whether answers repeat exactly on this machine."""
 
 from dataclasses import asdict
 from typing import Any
@@ -9,7 +9,7 @@ from spit.doctor import describe_machine, examine
 
 
 def doctor(answering: JsonOnly) -> int:
-    """Check this installation: versions, backends, devices, caches, disk and memory, and spit's promises.
+    """Check this installation: versions, backends, devices, caches, disk and memory, and that answers repeat exactly.
 
     Partitions are compared across backends and runs, logits across batches, and the embedded models' answers with
     recorded ones. Every fault is one line on stderr, and the exit code is then 1. A report of a fault should come with

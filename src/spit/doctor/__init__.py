@@ -1,4 +1,4 @@
-"""What ``spit doctor`` finds out: what is installed here, and whether spit's promises hold on this machine."""
+"""What ``spit doctor`` finds out: what is installed here, and whether answers repeat exactly on this machine."""
 
 from spit.doctor.checks import CHECKS, Finding, examine
 from spit.doctor.machine import describe_machine

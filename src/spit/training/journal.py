@@ -54,7 +54,7 @@ class Journal:
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_whole(self._path, "".join(json.dumps(line) + "\n" for line in kept).encode())
         if find_spec("tensorboard") is None:
-            listener.say("no TensorBoard files: pip install 'spit-vit[train]' installs tensorboard")
+            listener.say(f"no TensorBoard files: {MissingExtra('tensorboard', 'train', 'logging')}")
             return
         from torch.utils.tensorboard import SummaryWriter
 
