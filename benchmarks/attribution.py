@@ -10,8 +10,7 @@ slows all of them; the ratio is the median over the turns of each turn's own.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 
@@ -19,7 +18,6 @@ import torch
 from provenance import arguments, launch, print_provenance
 
 import spit
-from spit import attribution
 from spit.bench.photos import photo_batch, sample_photos
 
 METHODS = ("flow", "rollout", "relevance", "random")
@@ -33,36 +31,33 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--method", action="append", help=f"among {', '.join(METHODS)}; by default all")
     parser.add_argument("--against", default="forward", help="what times are divided by: forward, or a method")
-    parser.add_argument("--samples", type=int, help="most passes of methods that ask the model many times")
     parser.add_argument("--model", help="a model in place of DeiT-Tiny, on its own tokens")
     args = parser.parse_args()
-    methods = {name: chosen(name, args.samples) for name in dict.fromkeys([*(args.method or METHODS), args.against])
-               if name != "forward"}
     views = photo_batch(sample_photos(), args.images * (args.repeats + 1), args.size, args.size).to(args.device)
     print_provenance(f"{args.images} photos at {args.size}², {args.device}, {torch.get_num_threads()} threads", seed=0)
     print(f"| tokens | pass | ms for {args.images} images | against {args.against} |\n|---|---|---:|---:|")
     if args.model:
         model = spit.load(args.model, device=args.device).model
-        measure(model, views, args.model, methods, args.repeats, args.against)
+        measure(model, views, args.model, args.method or METHODS, args.repeats, args.against)
         return
     weights = args.shared / "weights" / "deit_tiny_patch16_224.safetensors"
     parent = spit.from_timm(weights) if weights.exists() else spit.create_model("vit_tiny_16")
     parent = parent.to(args.device).eval()
     for tokenizer in ("patch", "superpixel"):
         model = parent.with_tokenizer(tokenizer)
-        measure(model, views, tokenizer, methods, args.repeats, args.against)
+        measure(model, views, tokenizer, args.method or METHODS, args.repeats, args.against)
 
 
-def measure(model: spit.SpitModel, views: torch.Tensor, tokens: str, methods: Mapping[str, attribution.Method],
-            repeats: int, base: str) -> None:
+def measure(model: spit.SpitModel, views: torch.Tensor, tokens: str, methods: Sequence[str], repeats: int,
+            base: str) -> None:
     """Print a row for each pass."""
 
     def forward(images: torch.Tensor) -> None:
         with torch.inference_mode():
             model(images)
 
-    passes = {"forward": forward, **{name: partial(spit.explain, model, method=method)
-                                     for name, method in methods.items()}}
+    passes = {"forward": forward, **{name: partial(spit.explain, model, method=name)
+                                     for name in dict.fromkeys([*methods, base]) if name != "forward"}}
     times: dict[str, list[float]] = {name: [] for name in passes}
     for turn, images in enumerate(views.chunk(repeats + 1)):  # the first turn compiles and warms up
         for name, call in passes.items():
@@ -72,12 +67,6 @@ def measure(model: spit.SpitModel, views: torch.Tensor, tokens: str, methods: Ma
     for name, seconds in times.items():
         ratio = median(own / plain for own, plain in zip(seconds, times[base], strict=True))
         print(f"| {tokens} | {name} | {1e3 * median(seconds):.1f} | {ratio:.2f} |", flush=True)
-
-
-def chosen(name: str, samples: int | None) -> attribution.Method:
-    """A method with its default number of passes, or with another."""
-    method = attribution.create_method(name)
-    return replace(method, samples=samples) if samples and hasattr(method, "samples") else method
 
 
 def clocked(call: Callable[[], object], device: torch.device) -> float:

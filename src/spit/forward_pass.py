@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from spit.backbone import Heads, Recorder, Spans
+from spit.backbone.linear import frozen_weights
 from spit.embedder import take_class_token
 from spit.interruption import may_stop
 from spit.kernels.threads import torch_threads
@@ -146,7 +147,8 @@ def traced(model: SpitModel, features: Tokens) -> tuple[Outputs, Trace | None]:
         spans.append(own)
 
     recorder = Recorder({"features": range(model.config.depth)}, observe=observe)
-    outputs = model.run(features, recorder)
+    with frozen_weights():
+        outputs = model.run(features, recorder)
     spans += [Spans.of(tokens) for tokens in recorder.features.values() if not spans][:1]
     return outputs, Trace(outputs[0], heads, recorder.features, spans[0]) if spans else None
 

@@ -84,6 +84,6 @@ def test_slopes_are_added_within_the_budget(small, images, monkeypatch):
     model, asked, found = small(), [], Subsets.slopes
     monkeypatch.setattr(Subsets, "slopes", lambda self, present: (found(self, present), asked.append(self.asked))[0])
     plain, led = (spit.explain(model, images[:1], TokenRise(samples=128, slopes=weight), 2) for weight in (0, 0.5))
-    assert len(asked) == 2
-    assert asked[-1] + 3 <= 128  # relevance counts as three
+    assert len(asked) == 1
+    assert asked[-1] + 6 <= 128  # relevance and slopes of all tokens count as three each
     assert not torch.equal(plain, led)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spit.backbone.linear import ROWS, Linear, round_rows
+from spit.backbone.linear import ROWS, Linear, frozen_weights, round_rows
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -22,6 +22,22 @@ def test_inference_and_training_have_the_same_product(bias, gelu, dtype):
         torch.testing.assert_close(layer(values), doubled, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_frozen_weights_leave_the_gradients_of_values(bias, dtype):
+    torch.manual_seed(0)
+    layer = Linear(24, 40, bias=bias).to(dtype)
+    values = torch.randn(7, 24, dtype=dtype, requires_grad=True)
+    [expected] = torch.autograd.grad(layer(values, gelu=True).square().sum(), values)
+    with frozen_weights():
+        answer = layer(values, gelu=True)
+    answer.square().sum().backward()
+    torch.testing.assert_close(values.grad, expected, rtol=1e-4, atol=1e-5)
+    assert all(parameter.grad is None for parameter in layer.parameters())
+    with frozen_weights(), torch.no_grad():
+        torch.testing.assert_close(layer(values), layer(values.detach()), rtol=0, atol=0)
+
+
 def test_autocast_is_obeyed():
     layer, values = Linear(24, 40), torch.randn(7, 24)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
@@ -33,9 +49,11 @@ def test_no_rows():
         assert Linear(24, 40)(torch.empty(0, 24), gelu=True).shape == (0, 40)
 
 
-def test_rows_are_rounded_up_in_inference_alone():
+def test_rows_are_rounded_up_but_in_training():
     values = torch.randn(ROWS + 1, 24)
     assert round_rows(values) is values
+    with frozen_weights():
+        assert len(round_rows(values)) == 2 * ROWS
     with torch.no_grad():
         rounded = round_rows(values)
         assert rounded.shape == (2 * ROWS, 24)

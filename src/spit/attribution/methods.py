@@ -219,8 +219,7 @@ class MethodOptions(Options):
 
     method: tuple[str, ...] = option(
         (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
-    samples: int | None = option(None, "Most passes per image, for lime and the methods that leave tokens out "
-                                       "(default: 184 for token_rise, 256 for the others)", least=1)
+    samples: int = option(256, "Most passes per image, for lime and the methods that leave tokens out", least=1)
     lime_p: Omission = same(Lime, "p", "omit")
     lime_remove: Removal = same(Lime, "remove", "pixels")
     flow_skip: int | None = same(Flow, "skip", None)
@@ -269,14 +268,13 @@ class MethodOptions(Options):
                 raise WeightsError(f"{path} has prototypes of other weights than the given models'; {HOW}")
 
     def _make(self, name: str, model: SpitModel | Predictor) -> Method:
-        sampled: dict[str, Any] = {} if self.samples is None else {"samples": self.samples}
         if name == "prototype":
             return PrototypeProjection(find_prototypes(model, self.prototypes), self.prototype_form)
         if name == "lime":
             check_lime()
-            return Lime(p=self.lime_p, remove=self.lime_remove, **sampled)
+            return Lime(self.samples, p=self.lime_p, remove=self.lime_remove)
         if name == "flow":
             return Flow(skip=self.flow_skip)
         if issubclass(METHODS[name], TokenRemoval):
-            return create_method(name, **sampled)
+            return create_method(name, samples=self.samples)
         return create_method(name)

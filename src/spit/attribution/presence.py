@@ -5,7 +5,7 @@ from torch import Tensor
 
 from spit.attribution.absence import ImageTokens
 from spit.backbone import Heads, Spans, attention_maps
-from spit.forward_pass import traced
+from spit.forward_pass import Trace, traced
 from spit.model import SpitModel
 
 BATCHES = (8, 256)  # subsets in a pass with gradients on a CPU and on a GPU
@@ -40,21 +40,27 @@ def presence_slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, labe
     return torch.cat([_slopes(model, tokens, some, label) for some in present.split(BATCHES[present.is_cuda])])
 
 
-def _slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, label: int) -> Tensor:
+def trace_slopes(trace: Trace, classes: Tensor) -> Tensor:
+    """:func:`presence_slopes` of a pass that was recorded with its graph, a class for each image, ``(ΣN,)`` float32."""
     with torch.inference_mode(False), torch.enable_grad():
-        _, trace = traced(model, tokens.subsets(present))
-        if trace is None:
-            raise ValueError(f"backbone {model.config.backbone!r} does not report its attention to the recorder")
-        score = trace.logits.float().log_softmax(1)[:, label].sum()
-        gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads])
+        score = trace.logits.float().log_softmax(1).gather(1, classes[:, None].clone()).sum()
+        gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads], retain_graph=True)
     with torch.no_grad():
         rows = torch.stack([_layer(heads, gradient, trace.spans)
                             for heads, gradient in zip(trace.heads, gradients, strict=True)]).sum(0)
-        regions = torch.ones(len(rows), dtype=torch.bool, device=present.device)
+        regions = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
         regions[trace.spans.offsets[:-1].long()] = False  # class tokens
-        found = torch.zeros(present.shape, device=present.device)
-        found[present] = rows[regions]
-        return found
+        return rows[regions]
+
+
+def _slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, label: int) -> Tensor:
+    with torch.inference_mode(False), torch.enable_grad():
+        _, trace = traced(model, tokens.subsets(present))
+    if trace is None:
+        raise ValueError(f"backbone {model.config.backbone!r} does not report its attention to the recorder")
+    found = torch.zeros(present.shape, device=present.device)
+    found[present] = trace_slopes(trace, torch.full((len(present),), label, device=present.device))
+    return found
 
 
 def _layer(heads: Heads, gradient: Tensor, spans: Spans) -> Tensor:

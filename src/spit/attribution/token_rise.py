@@ -1,6 +1,7 @@
 """How likely a class is where a token is present, after RISE (Petsiuk, Das & Saenko, 2018), by absence."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from spit.attribution.absence import image_tokens
 from spit.attribution.passes import image_generator
-from spit.attribution.presence import BACKWARD
+from spit.attribution.presence import BACKWARD, trace_slopes
 from spit.attribution.regression import regress
 from spit.attribution.relevance import class_relevance
 from spit.attribution.removal import Subsets, TokenRemoval, random_cells, token_centers
@@ -29,8 +30,8 @@ class TokenRise(TokenRemoval):
 
     So more is added, standardised and smoothed over neighbours: :class:`~spit.attribution.Relevance`, what the whole
     image would miss; and slopes by presence (:func:`~spit.attribution.presence.presence_slopes`), which have a sign,
-    of all tokens and of random halves. A tenth of ``samples`` goes to halves, where a pass with gradients counts as
-    three. With ``prior=0, slopes=0`` the backbone need not report its attention.
+    of all tokens and of random halves: two halves for every hundred ``samples``. A pass with gradients counts as three.
+    With ``prior=0, slopes=0`` the backbone need not report its attention.
 
     Example:
         >>> import spit, torch
@@ -42,7 +43,6 @@ class TokenRise(TokenRemoval):
 
     name: ClassVar[str] = "token_rise"
 
-    samples: int = same(TokenRemoval, "samples", 184)
     cells: int = same(TokenRemoval, "cells", 20)
     parts: int = option(5, "Parts that the cells are dealt into; the model sees each alone", least=2)
     smooth: float = option(0.8, "Deviation of the Gaussian that values are smoothed with, in mean widths of a token",
@@ -51,19 +51,23 @@ class TokenRise(TokenRemoval):
     slopes: float = option(0.5, "Weight of the slopes by presence, of all tokens and of halves", least=0)
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        prior = class_relevance(seen, classes)[:, 1:].cpu().double() if self.prior > 0 else None
+        counts = seen.partition.counts.tolist()
+        whole: list[tuple[float, Sequence[Tensor]]] = []  # what one pass with gradients tells of each image
+        if self.prior > 0:
+            rows = class_relevance(seen, classes)[:, 1:].cpu().double()
+            whole.append((self.prior, [own[:count] for own, count in zip(rows, counts, strict=True)]))
+        if self.slopes > 0:
+            whole.append((self.slopes, trace_slopes(seen.trace(gradients=True), classes).cpu().double().split(counts)))
         asked = zip(seen.images, image_tokens(seen), token_centers(seen), classes.tolist(), strict=True)
         found = []
         for index, (image, tokens, centers, label) in enumerate(asked):
             ask = Subsets(seen.model, tokens, label, self.batch, self.progress)
             random = image_generator(image, self.seed)
             value = self.values(ask, centers, random)
-            added = [] if prior is None else [(self.prior, prior[index, : len(centers)])]
-            if self.slopes > 0:
-                subsets = [torch.ones(1, len(centers), dtype=torch.bool)]
-                if self.halves > 0:
-                    subsets.append(random_parts(centers, self.halves, self.cells, 2, random).flatten(0, 1))
-                added += [(self.slopes, mean_slopes(ask.slopes(present), present)) for present in subsets]
+            added = [(weight, values[index]) for weight, values in whole]
+            if self.slopes > 0 and self.halves > 0:
+                present = random_parts(centers, self.halves, self.cells, 2, random).flatten(0, 1)
+                added.append((self.slopes, mean_slopes(ask.slopes(present), present)))
             for weight, own in added:
                 value = value + weight * standardised(smoothed(own, centers, self.width(centers)))
             found.append(value)
@@ -81,7 +85,7 @@ class TokenRise(TokenRemoval):
     @property
     def halves(self) -> int:
         """How often the tokens are cut into two halves whose slopes are taken."""
-        return self.samples // 60
+        return self.samples // 100
 
     def width(self, centers: Tensor) -> float:
         """``smooth`` in pixels."""

@@ -1,12 +1,26 @@
 """A linear layer whose inference takes the fastest product that torch has."""
 
-from typing import cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 ROWS = 16  # numbers of rows are rounded up to multiples of this: oneDNN compiles a product for each new one
+_FROZEN = ContextVar("frozen", default=False)
+
+
+@contextmanager
+def frozen_weights() -> Iterator[None]:
+    """Inside, :func:`product` takes weights for constants, so that a pass with gradients is as fast as inference."""
+    token = _FROZEN.set(True)
+    try:
+        yield
+    finally:
+        _FROZEN.reset(token)
 
 
 class Linear(nn.Linear):
@@ -32,17 +46,21 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = Fa
         if gelu and bias is not None and values.is_cuda and dtype in (torch.bfloat16, torch.float16):
             return torch._addmm_activation(bias.to(dtype), values.to(dtype), weight.to(dtype).t(), use_gelu=True)
         if _takes_onednn(values, dtype):
-            activation: tuple[object, ...] = ("gelu", [], "none") if gelu else ("none", [], "")
-            return cast(Tensor, torch.ops.mkldnn._linear_pointwise(
-                values.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype), *activation))
-    answer = F.linear(values, weight, bias)
+            return _onednn(values.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype), gelu)
+    multiply = F.linear
+    if _frozen():
+        weight, bias = weight.detach(), None if bias is None else bias.detach()
+        if dtype == torch.float32 and _takes_onednn(values, dtype):
+            multiply = _Product.apply
+    answer: Tensor = multiply(values, weight, bias)
     return F.gelu(answer) if gelu else answer
 
 
 def round_rows(values: Tensor) -> Tensor:
     """Rows of zeros behind ``(ΣN, D)`` values, so that oneDNN's products serve many token counts; elsewhere none."""
     excess = -len(values) % ROWS
-    if not excess or torch.is_grad_enabled() or not _takes_onednn(values, product_dtype(values)):
+    training = torch.is_grad_enabled() and not _frozen()
+    if not excess or training or not _takes_onednn(values, product_dtype(values)):
         return values
     return F.pad(values, (0, 0, 0, excess))
 
@@ -51,6 +69,32 @@ def product_dtype(values: Tensor) -> torch.dtype:
     """The dtype of a matrix product with these values: autocast's where it is on, else their own."""
     device = values.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else values.dtype
+
+
+class _Product(torch.autograd.Function):
+    """``x Wᵀ + b`` with a gradient of x alone, ``∂x = ∂y W``."""
+
+    @staticmethod
+    def forward(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return _onednn(values, weight, bias)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
+        [weight] = ctx.saved_tensors
+        return product(slope, weight.t(), None), None, None
+
+
+def _frozen() -> bool:
+    return not torch.compiler.is_compiling() and _FROZEN.get()
+
+
+def _onednn(values: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = False) -> Tensor:
+    activation: tuple[object, ...] = ("gelu", [], "none") if gelu else ("none", [], "")
+    return cast(Tensor, torch.ops.mkldnn._linear_pointwise(values, weight, bias, *activation))
 
 
 def _takes_onednn(values: Tensor, dtype: torch.dtype) -> bool:

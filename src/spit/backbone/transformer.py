@@ -113,7 +113,7 @@ class Transformer(nn.Module):
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""
-        rows, values = len(values), self._rounded(values)
+        rows, values = len(values), values if self.training else round_rows(values)
         for layer, block in enumerate(cast(Iterable[Block], self.blocks)):
             if recorder is not None and recorder.wants("attention", layer):
                 recorder.attention[layer] = block.attention_maps(values, spans)
@@ -133,14 +133,10 @@ class Transformer(nn.Module):
         """Whether this is plain inference."""
         return not (self.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
 
-    def _rounded(self, values: Tensor) -> Tensor:
-        """Values for plain inference: with rows of no image behind them if that is faster."""
-        return round_rows(values) if self._answers() else values
-
     def run_first(self, values: Tensor, spans: Spans) -> Tensor:
         """:meth:`run_blocks` for the first row of each image alone, ``(ΣN, D)`` to ``(B, D)``."""
         *blocks, last = cast(Iterable[Block], self.blocks)
-        values = self._rounded(values)
+        values = values if self.training else round_rows(values)
         for block in blocks:
             values = block(values, spans)
         answer: Tensor = self.norm(last.first(values, spans))
