@@ -97,6 +97,11 @@ def test_a_missing_folder(tmp_path: Path) -> None:
     assert "no such path exists" in refusal(tmp_path / "missing")
 
 
+def test_a_url_in_place_of_a_folder() -> None:
+    with pytest.raises(ImageError, match="^https://example.org/photos: expected a folder, got a URL"):
+        image_paths(Path("https://example.org/photos"))
+
+
 def test_a_file_instead_of_a_folder(tmp_path: Path) -> None:
     touch(tmp_path, "cat.jpg")
     assert "got a file" in refusal(tmp_path / "cat.jpg")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path, PurePath
 from typing import Any
 
-from spit.data.images import FORMATS
+from spit.data.images import FORMATS, no_such_path, printable
 from spit.documents import read_json
 from spit.errors import ImageError
 from spit.tokens import plural
@@ -46,7 +46,8 @@ def photos_and_results(root: str | os.PathLike[str],
     if root.is_file():
         raise ImageError(f"{root}: expected a folder, got a file; load_image reads a single image")
     if not root.is_dir():
-        raise ImageError(f"{root}: expected a folder, but no such path exists; check the spelling")
+        name = printable(root)
+        raise ImageError(f"{name}: expected a folder, {no_such_path(name)}")
     found: tuple[list[Path], list[Path]] = ([], [])
     for folder, folders, files in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
