@@ -190,5 +190,8 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
         files = [file for file in files if not Path(realpath(file)).is_relative_to(realpath(output))]
     if files and len(files) < known:
         tell(f"{shown(path)}: left out {plural(known - len(files), 'image')} that spit wrote")
+    if files and output is not None and realpath(path) == realpath(output):
+        tell(f"{shown(path)}: --output is the folder of your photos, so files are written beside them; another folder "
+             "keeps them apart")
     prefix = PurePath() if alone else PurePath(PurePath(realpath(path)).name)
     return [(file, prefix / file.relative_to(path)) for file in files]
