@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -16,6 +17,8 @@ _log = logging.getLogger("spit")
 SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}  # are no names of classes
 EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extension in extensions)
 DOCUMENTS = (".json", ".segment.json", ".explain.json")  # ends of what spit tokenize, segment and explain write
+PICTURES = ("demo.png", "correspondences.png", "curves.png")  # that spit writes about several photos
+MARK = b"tEXtSoftware\0spit"  # in the first bytes of a PNG file that spit wrote
 
 
 def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTENSIONS) -> list[Path]:
@@ -73,7 +76,10 @@ def read_about(file: Path) -> dict[str, Any]:
 
 
 def _is_result(folder: str, name: str, there: Collection[str]) -> bool:
-    """Whether a document beside a file, about the photo that the file is named after, says that spit wrote it."""
+    """Whether a file, or a document beside it about the photo that it is named after, says that spit wrote it."""
+    if name in PICTURES:
+        with suppress(OSError), Path(folder, name).open("rb") as file:
+            return MARK in file.read(256)
     photo, *ends = name.rsplit(".", 2)
     documents = [photo + end for end in DOCUMENTS if len(ends) == 2 and photo + end in there]
     return any(name == PurePath(str(file)).name

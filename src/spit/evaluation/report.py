@@ -120,7 +120,7 @@ def tidy(axes: Any, title: str = "") -> None:
 
 
 def png_of(figure: Any) -> bytes:
-    """The figure as a PNG file."""
+    """The figure as a PNG file, which says that spit wrote it."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=130, format="png")
+    figure.savefig(buffer, dpi=130, format="png", metadata={"Software": "spit"})
     return buffer.getvalue()
