@@ -100,7 +100,7 @@ def test_a_missing_folder(tmp_path: Path) -> None:
 
 
 def test_a_url_in_place_of_a_folder() -> None:
-    with pytest.raises(ImageError, match="^https://example.org/photos: expected a folder, got a URL"):
+    with pytest.raises(ImageError, match=r"^https://example\.org/photos: expected a folder, got a URL"):
         image_paths(Path("https://example.org/photos"))
 
 
