@@ -88,7 +88,8 @@ def refuse_early(arguments: Sequence[str]) -> None:
     if verb in OF_IMAGES and "torch" not in sys.modules and "--help" not in arguments:
         from spit.data.images import expect_some
 
-        if first and not first.startswith("-"):  # an image; the others may be values of options
+        traced = os.environ.get("SPIT_TRACEBACK") == "1"
+        if first and not first.startswith("-") and not traced:  # an image; the others may be values of options
             with suppress(OSError):  # which the verb explains
                 expect_some(arguments[1:])
 
