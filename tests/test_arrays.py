@@ -82,6 +82,7 @@ def test_a_view_and_its_copy_agree() -> None:
     (np.zeros((4, 4, 3), np.uint8), {"refine": -1}, "refine of at least 0, got -1"),
     (np.zeros((3, 40, 60), np.uint8), {}, "expected channels last"),
     (np.zeros((4, 4, 3), np.uint8), {"start_label": 1.5}, "start_label as a whole number, got 1.5"),
+    ([], {}, r"at least one pixel and channel, got shape \(0,\)"),
     (np.zeros((0, 5, 3), np.uint8), {}, r"at least one pixel and channel, got shape \(0, 5, 3\)"),
     (np.full((4, 4, 3), 7.0), {}, r"float images in \[0, 1\]"),
     (np.full((4, 4, 3), np.nan), {}, "NaN"),
@@ -100,3 +101,12 @@ def test_errors(image: np.ndarray, options: dict[str, int], message: str) -> Non
 def test_what_is_no_image_array(image: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         spit.superpixels(image)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"n_segments": 200}, "expected n in place of n_segments; give n=200"),
+    ({"compactness": 10}, "expected n, refine or start_label, got compactness; spit.SuperpixelTokenizer has more"),
+])
+def test_the_names_of_slic_are_not_ours(options: dict[str, int], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        spit.superpixels(np.zeros((4, 4, 3), np.uint8), **options)

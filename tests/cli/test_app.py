@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import spit as library
+from spit.cli import VERBS as NAMES
 from spit.cli import main
 from spit.cli.app import app
 
@@ -22,6 +24,24 @@ def test_help_names_every_verb() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
     assert all(verb in result.output for verb in VERBS)
+
+
+def test_every_verb_is_known_before_torch_is_imported() -> None:
+    assert sorted(NAMES) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    (["tokenise", "a.png"], "expected a command, got 'tokenise'; did you mean tokenize? (see spit --help)"),
+    (["classify", "nowhere.png", "--top", "3"], "nowhere.png: expected an image file or a folder, but no such path"),
+    (["classify", "https://example.org/a.png"], "https://example.org/a.png: expected an image file or a folder, got a "
+                                                "URL, which spit does not read; download the file first"),
+    (["--version"], library.__version__),
+])
+def test_what_needs_no_torch_does_not_wait_for_it(arguments: list[str], told: str) -> None:
+    program = f"import sys; from spit.cli import main; main({arguments!r}); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert told in done.stdout + done.stderr
+    assert done.returncode == 0
 
 
 def test_a_group_without_a_verb_prints_its_help(spit: Callable[..., Any]) -> None:
@@ -192,7 +212,7 @@ def test_an_interrupt_is_told_and_has_its_own_code(monkeypatch: pytest.MonkeyPat
 def test_a_terminal_sees_that_torch_is_loading(rank: str, shown: bool) -> None:
     """Nothing of it stays, and stdout has the answer alone; of torchrun's processes the first shows it."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "spit.cli", "--version"], stdout=subprocess.PIPE, stderr=theirs,
+    process = subprocess.Popen([sys.executable, "-m", "spit.cli", "--help"], stdout=subprocess.PIPE, stderr=theirs,
                                env={**os.environ, "TERM": "xterm", "COLUMNS": "80", "RANK": rank}, text=True)
     os.close(theirs)
     said = b""
@@ -200,7 +220,7 @@ def test_a_terminal_sees_that_torch_is_loading(rank: str, shown: bool) -> None:
         while part := os.read(ours, 4096):
             said += part
     os.close(ours)
-    assert process.communicate()[0].strip() == library.__version__
+    assert process.communicate()[0].startswith("Usage: spit")
     assert (b"Loading PyTorch" in said) is shown
     assert said.endswith(b"\x1b[2K") or not shown  # the line is erased
 

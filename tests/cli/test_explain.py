@@ -149,7 +149,10 @@ def test_a_target_without_effect_is_said(spit: Run, photo: Callable[..., Path], 
             "--target", 4, "--method")
     told = "spit: random and flow are the same for any class; --target has no effect on them\n"
     assert spit(*base, "random,flow").err == told
-    assert "--target has no effect on it\n" in spit(*base, "relevance,flow").err
+    both = spit(*base, "relevance,flow")
+    assert "--target has no effect on it\n" in both.err
+    assert "; flow is the same for any class\n" in both.out
+    assert "same for any class" not in spit(*base[:-3], "--method", "relevance,flow").out  # where no class was given
     assert spit(*base, "relevance").err == ""
 
 

@@ -53,6 +53,14 @@ def test_a_file_given_twice_is_done_once(tmp_path: Path) -> None:
     assert len(find_inputs([tmp_path / "cat.jpg", tmp_path / "cat.jpg"], tmp_path / "out")) == 1
 
 
+def test_files_beside_photos_are_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    touch(tmp_path, "photos/cat.jpg")
+    for output, said in (("photos", True), ("photos/out", False), (".", False)):
+        find_inputs([tmp_path / "photos"], tmp_path / output)
+        assert ("--output is the folder of your photos, so files are written beside them" in capsys.readouterr().err
+                ) is said
+
+
 def test_what_an_earlier_run_wrote_below_the_folder_is_left_out(tmp_path: Path) -> None:
     touch(tmp_path, "cat.jpg", "spit-output/cat.overlay.png")
     assert stems(find_inputs([tmp_path], tmp_path / "spit-output")) == ["cat"]

@@ -124,9 +124,9 @@ def test_a_trained_model_is_a_start(spit: Run, command: list[object], tmp_path: 
     result = spit(*command, "--set", f"model.pretrained={tmp_path / 'run/model'}", "-o", tmp_path / "next", "--json")
     assert result.code == 0, result.err
     assert result.json["name"] == str(tmp_path / "run/model")
-    assert f"started from {tmp_path / 'run/model'}, " in (tmp_path / "next/report.md").read_text()
+    assert f"started from {tmp_path / 'run/model'}; " in (tmp_path / "next/report.md").read_text()
     report = (tmp_path / "run/report.md").read_text()
-    assert "- **model**: architecture spit_tiny_16.paper, started from new weights, options {" in report
+    assert "- **model**: architecture spit_tiny_16.paper; started from new weights; options." in report
     transfer = ["train", "transfer", "--set", "model.pretrained=spit_tiny_16", "--set", f"data.train={tmp_path}/photos",
                 "--set", "data.size=32", "--set", "data.side=36", "--set", "data.workers=0", "--set",
                 "optimization.batch=4", "--set", "optimization.epochs=1", "-o", tmp_path / "transfer", "--device",
@@ -137,8 +137,8 @@ def test_a_trained_model_is_a_start(spit: Run, command: list[object], tmp_path: 
     assert "spit_tiny_16 from spit_tiny_16.deit_retrofit, 5.6 M parameters, 2 classes" in result.err
     report = (tmp_path / "transfer/report.md").read_text()
     assert report.startswith("# spit_tiny_16 from spit_tiny_16.deit_retrofit: epochs 1, photos 8\n")
-    assert "- **model**: architecture spit_tiny_16, started from spit_tiny_16.deit_retrofit, options {" in report
-    assert ", workers 0, " in report
+    assert "- **model**: architecture spit_tiny_16; started from spit_tiny_16.deit_retrofit; options." in report
+    assert "; workers 0; " in report
     assert re.search(r"^Training loss [\d.]+ \(mean of steps 1 to 2\); ", report, re.MULTILINE)
     config = load_model(tmp_path / "transfer/model").config
     assert (config.fill, config.class_names, config.eval_size) == ("image", ("even", "odd"), 32)

@@ -57,7 +57,12 @@ def test_folders_name_classes(folders: list[str], names: tuple[str, ...]) -> Non
 @pytest.mark.parametrize(("word", "near"), [
     ("espreso", ["espresso", "espresso maker"]),
     ("CAT", ["tiger cat", "Persian cat", "Siamese cat", "Egyptian cat"]),
-    ("kitty", ["kit fox", "carpenter's kit", "kite"]),
+    ("kitty", ["kit fox", "carpenter's kit"]),
+    ("goldfich", ["goldfinch", "goldfish"]),
+    ("labrador", ["Labrador retriever"]),
+    ("tabby cat", ["tabby"]),
+    ("teapt", ["teapot"]),
+    ("bicycle", ["bicycle-built-for-two", "tricycle", "unicycle"]),
     ("zzzz", []),
 ])
 def test_names_like_a_word(word: str, near: list[str]) -> None:

@@ -12,7 +12,9 @@ from PIL import Image
 
 from spit.data.folders import EXTENSIONS, image_paths, read_about
 from spit.data.images import load_image
+from spit.drawing import encode_png
 from spit.errors import ImageError
+from spit.evaluation.report import new_figure, png_of
 
 
 def touch(root: Path, *names: str) -> None:
@@ -97,6 +99,11 @@ def test_a_missing_folder(tmp_path: Path) -> None:
     assert "no such path exists" in refusal(tmp_path / "missing")
 
 
+def test_a_url_in_place_of_a_folder() -> None:
+    with pytest.raises(ImageError, match=r"^https://example\.org/photos: expected a folder, got a URL"):
+        image_paths(Path("https://example.org/photos"))
+
+
 def test_a_file_instead_of_a_folder(tmp_path: Path) -> None:
     touch(tmp_path, "cat.jpg")
     assert "got a file" in refusal(tmp_path / "cat.jpg")
@@ -118,6 +125,21 @@ def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> 
     if content is not None:
         (tmp_path / "a.json").write_bytes(content)
     assert read_about(tmp_path / "a.json") == {"files": {}}
+
+
+def test_pictures_of_several_photos_say_that_spit_wrote_them(tmp_path: Path) -> None:
+    touch(tmp_path, "cat.jpg", "mine/demo.png")
+    picture = encode_png(Image.new("RGB", (3, 2)))
+    for name in ("demo.png", "correspondences.png", "cutout.png"):
+        (tmp_path / name).write_bytes(picture)
+    assert relative(tmp_path) == ["cat.jpg", "cutout.png", "mine/demo.png"]  # another name may be used as a photo
+
+
+def test_curves_are_no_photo(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    touch(tmp_path, "cat.jpg")
+    (tmp_path / "curves.png").write_bytes(png_of(new_figure(2, 1, "title")))
+    assert relative(tmp_path) == ["cat.jpg"]
 
 
 def test_what_spit_wrote_about_a_photo_is_no_photo(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -381,7 +381,8 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["https://example.org/a.jpg", Path("https://example.org/a.jpg")])
 def test_a_url(url: str | Path) -> None:
-    assert "got a URL, which spit does not read; download the file first" in refusal(url)
+    assert refusal(url) == ("https://example.org/a.jpg: expected an image file, got a URL, which spit does not read; "
+                            "download the file first")
 
 
 def test_a_folder(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from spit.errors import MissingExtra
-from spit.evaluation.report import Report, Sheet, check_matplotlib, machine, new_figure, png_of, tidy
+from spit.evaluation.report import Report, Sheet, as_text, check_matplotlib, machine, new_figure, png_of, tidy
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,14 @@ def test_markdown() -> None:
     assert lines[2] == f"3 images of data; size 224; {machine('cpu')}."
     assert lines[4:7] == ["| model | top-1 |", "|---|---:|", "| **a&#124;b** | 0.5 |"]
     assert lines[-1] == "Notes."
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (None, "none"), (True, "yes"), (False, "no"), ((0.1, 0.2), "0.1, 0.2"), (["a", "b"], "a, b"), (1, "1"),
+])
+def test_settings_are_in_plain_words(value: object, text: str) -> None:
+    assert as_text(value) == text
+    assert replace(REPORT, settings={"size": value}).head.startswith(f"3 images of data; size {text}; ")
 
 
 def test_a_title_for_each_of_several_tables() -> None:

@@ -78,7 +78,7 @@ def test_a_report(tmp_path: Path) -> None:
     assert "elastic" not in text
     write_report(tmp_path, "spit_tiny_16", {**recipe, "elastic": {"parts": 8, "own": 4, "keep": (64,)}},
                  {"steps": 30, "photos": 16})
-    assert "- **elastic**: parts 8, own 4, keep (64,)\n" in (tmp_path / "report.md").read_text()
+    assert "- **elastic**: parts 8; own 4; keep 64\n" in (tmp_path / "report.md").read_text()
     assert "| 30 | 15 | 0.3 | 1 | 20 |" in text
     pytest.importorskip("matplotlib")
     assert (tmp_path / "curves.png").stat().st_size > 1000
@@ -86,9 +86,9 @@ def test_a_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("policies", "cutmix", "whole", "said"), [
-    (("none",), 0.0, True, "policies ('none',), cutmix 0.0"),
-    (("rand",), 1.0, False, "scale (0.1, 1.0), policies ('rand',), layers 2, cutmix 1.0, cutmix_share 0.5"),
-    (("three",), 0.0, True, "policies ('three',), jitter 0.3, cutmix 0.0"),
+    (("none",), 0.0, True, "policies none; cutmix 0.0"),
+    (("rand",), 1.0, False, "scale 0.1, 1.0; policies rand; layers 2; cutmix 1.0; cutmix_share 0.5"),
+    (("three",), 0.0, True, "policies three; jitter 0.3; cutmix 0.0"),
 ])
 def test_a_report_leaves_out_what_does_nothing(policies: tuple[str, ...], cutmix: float, whole: bool, said: str,
                                                tmp_path: Path) -> None:

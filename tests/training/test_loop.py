@@ -162,7 +162,8 @@ def test_ctrl_c(run: Run, tmp_path: Path) -> None:
                 signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Stopped, match="stopped at step 3 of 10 and saved; run the same command to resume"):
-        run("a", listener=Impatient())
+        run("a", listener=(words := Impatient()))
+    assert words.said[-1] == "stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one"
     assert run("a").resumed == 3
     run("b")
     assert losses(tmp_path / "a") == losses(tmp_path / "b")

@@ -3,15 +3,19 @@
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from spit.errors import MissingExtra
+from spit.errors import ImageError, MissingExtra
 
 STOPPED = 130  # the exit code of a shell after an interrupt
 TRAINING = ("train", "retrofit")
+OF_IMAGES = ("tokenize", "classify", "explain", "segment", "correspond")
+VERBS = (*OF_IMAGES, *TRAINING, "demo", "prototypes", "batch", "bench", "train-head", "convert", "export", "serve",
+         "doctor", "evaluate")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,9 +30,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             named, rest = split_plugins(given)
-        except ValueError as error:
+            refuse_early(rest)
+        except (ValueError, ImageError) as error:
             print(f"spit: {error}", file=sys.stderr)
             return 2
+        if rest == ["--version"]:
+            from spit import __version__
+
+            print(__version__)
+            return 0
         if rest[:1] and rest[0] in TRAINING and "torch" not in sys.modules:
             # Decoding processes need the cores on which torch's threads would spin while they wait.
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -66,6 +76,22 @@ def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             rest.append(argument)
     return named, rest
+
+
+def refuse_early(arguments: Sequence[str]) -> None:
+    """Refuse an unknown verb, and images none of which exists, before torch is imported, which takes seconds."""
+    verb, first = (*arguments, "", "")[:2]
+    if verb and not verb.startswith("-") and verb not in VERBS:
+        near = get_close_matches(verb, VERBS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"expected a command, got {verb!r}{hint} (see spit --help)")
+    if verb in OF_IMAGES and "torch" not in sys.modules and "--help" not in arguments:
+        from spit.data.images import expect_some
+
+        traced = os.environ.get("SPIT_TRACEBACK") == "1"
+        if first and not first.startswith("-") and not traced:  # an image; the others may be values of options
+            with suppress(OSError):  # which the verb explains
+                expect_some(arguments[1:])
 
 
 def load_plugins(given: Sequence[str]) -> None:

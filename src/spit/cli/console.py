@@ -61,8 +61,9 @@ def about_time(seconds: float) -> str:
 
 def shown(path: str | os.PathLike[str]) -> str:
     """A path in printable characters, on one line."""
-    text = os.fspath(path)
-    return text if text.isprintable() else repr(text)
+    from spit.data.images import printable  # not at the top: it imports numpy and Pillow
+
+    return printable(path)
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             for part in document["models"]:
                 seen = "whole image" if asking.whole else squares[part["model"]]
                 about = f"{shown(document['image'])}, {part['model']} ({seen}, {plural(part['tokens'], 'token')})"
-                show(f"{about}: {_subject(part)}", "bold")
+                show(f"{about}: {_subject(part, asking.target is not None)}", "bold")
                 show_top(part["top"])
                 if part["of_class"] and part["target"]["probability"] < UNLIKELY:
                     show(f"{part['target']['name']} is unlikely: the map compares pixels with each other, and does not "
@@ -207,11 +207,11 @@ def _npy(values: Tensor) -> bytes:
     return buffer.getvalue()
 
 
-def _subject(part: dict[str, Any]) -> str:
-    """What the maps explain: the class, and the methods that are the same for any class."""
+def _subject(part: dict[str, Any], asked: bool) -> str:
+    """What the maps explain: the class, and if one was asked for, the methods that are the same for any class."""
     free = [name for name in part["maps"] if name not in part["of_class"]]
     said = [f"explains {part['target']['name']}, {part['target']['probability']:.1%}"] if part["of_class"] else []
-    if free:
+    if free and (asked or not said):
         said.append(_same(free))
     return "; ".join(said)
 

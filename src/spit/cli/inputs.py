@@ -17,7 +17,7 @@ from spit.cli.companions import companions
 from spit.cli.console import Say, print_json, show, show_table, shown, tell, track
 from spit.cli.outputs import real_paths, write_files
 from spit.data.folders import photos_and_results, read_about
-from spit.data.images import no_such_path
+from spit.data.images import expect_some
 from spit.errors import ImageError, SpitError
 from spit.forward_pass import each_alone
 from spit.tokens import plural
@@ -75,8 +75,7 @@ def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input
     as a file: :func:`answer_each` reports that it cannot be read. Images that earlier runs wrote are left out: those
     that a document names, and all below ``output`` if that does not hold the folder itself. A line on stderr says so.
     """
-    if not any(path.exists() for path in paths):
-        raise ImageError(f"{shown(paths[0])}: expected an image file or a folder, {no_such_path(str(paths[0]))}")
+    expect_some(paths)
     found: dict[Path, PurePath] = {}  # with suffixes; a file named twice is done once
     for path in paths:
         for file, name in _walk(path, output, alone=len(paths) == 1):
@@ -137,7 +136,7 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
                 raise
             reason = tracebacks.own_tokenizer_line(error) or " ".join(str(error).split())
             failed.append({"image": str(item.path), "error": reason})
-            tell(reason if str(item.path) in reason else f"{shown(item.path)}: {reason}")
+            tell(reason if shown(item.path) in reason else f"{shown(item.path)}: {reason}")
 
     others_run = companions(min(workers, len(inputs)) - 1, shared.before) if shared is not None else nullcontext()
     with others_run, track(inputs, description) as (items, say):
@@ -191,5 +190,8 @@ def _walk(path: Path, output: Path | None, alone: bool) -> list[tuple[Path, Pure
         files = [file for file in files if not Path(realpath(file)).is_relative_to(realpath(output))]
     if files and len(files) < known:
         tell(f"{shown(path)}: left out {plural(known - len(files), 'image')} that spit wrote")
+    if files and output is not None and realpath(path) == realpath(output):
+        tell(f"{shown(path)}: --output is the folder of your photos, so files are written beside them; another folder "
+             "keeps them apart")
     prefix = PurePath() if alone else PurePath(PurePath(realpath(path)).name)
     return [(file, prefix / file.relative_to(path)) for file in files]

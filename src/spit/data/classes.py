@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spit.config import ModelConfig
 
+ALIKE = 0.75  # a likeness of words by difflib; words with a letter wrong have it, at 0.65 others do too
+
 
 @cache
 def imagenet_classes() -> tuple[str, ...]:
@@ -36,10 +38,12 @@ def near_names(names: Sequence[str], word: str, count: int = 4) -> list[str]:
     for name in names:
         own = name.casefold()
         match = difflib.SequenceMatcher(b=word)
-        for part in (own, *own.split()):
+        for part in (own, *own.replace("-", " ").split()):
             match.set_seq1(part)
             likeness[name] = max(likeness.get(name, 0.0), 2.0 if part == word else match.ratio())
-    near = [name for name, ratio in likeness.items() if ratio >= 0.65]
+        if own in word.split():  # "tabby" of "tabby cat"
+            likeness[name] = max(likeness[name], 1.0)
+    near = [name for name, ratio in likeness.items() if ratio >= ALIKE]
     return sorted(near, key=lambda name: (-likeness[name], len(name)))[:count]
 
 

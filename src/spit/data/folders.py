@@ -3,10 +3,11 @@
 import logging
 import os
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
-from spit.data.images import FORMATS
+from spit.data.images import FORMATS, no_such_path, printable
 from spit.documents import read_json
 from spit.errors import ImageError
 from spit.tokens import plural
@@ -16,6 +17,8 @@ _log = logging.getLogger("spit")
 SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}  # are no names of classes
 EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extension in extensions)
 DOCUMENTS = (".json", ".segment.json", ".explain.json")  # ends of what spit tokenize, segment and explain write
+PICTURES = ("demo.png", "correspondences.png", "curves.png")  # that spit writes about several photos
+MARK = b"tEXtSoftware\0spit"  # in the first bytes of a PNG file that spit wrote
 
 
 def image_paths(root: str | os.PathLike[str], extensions: Collection[str] = EXTENSIONS) -> list[Path]:
@@ -46,7 +49,8 @@ def photos_and_results(root: str | os.PathLike[str],
     if root.is_file():
         raise ImageError(f"{root}: expected a folder, got a file; load_image reads a single image")
     if not root.is_dir():
-        raise ImageError(f"{root}: expected a folder, but no such path exists; check the spelling")
+        name = printable(root)
+        raise ImageError(f"{name}: expected a folder, {no_such_path(name)}")
     found: tuple[list[Path], list[Path]] = ([], [])
     for folder, folders, files in os.walk(root, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -72,7 +76,10 @@ def read_about(file: Path) -> dict[str, Any]:
 
 
 def _is_result(folder: str, name: str, there: Collection[str]) -> bool:
-    """Whether a document beside a file, about the photo that the file is named after, says that spit wrote it."""
+    """Whether a file, or a document beside it about the photo that it is named after, says that spit wrote it."""
+    if name in PICTURES:
+        with suppress(OSError), Path(folder, name).open("rb") as file:
+            return MARK in file.read(256)
     photo, *ends = name.rsplit(".", 2)
     documents = [photo + end for end in DOCUMENTS if len(ends) == 2 and photo + end in there]
     return any(name == PurePath(str(file)).name

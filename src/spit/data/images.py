@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
 MAX_PIXELS = 100_000_000
-URL = re.compile(r"\w{2,}:/")  # pathlib makes one slash of two; one letter is a drive
+URL = re.compile(r"(\w{2,}:)/+")  # pathlib makes one slash of two; one letter is a drive
 
 # Pillow reads more, but EPS starts Ghostscript, a truncated JPEG 2000 can decode without an error, and each further
 # parser is a larger surface for hostile files.
@@ -108,6 +109,13 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
                              f"({_reason(error)}); get the file again") from error
 
 
+def expect_some(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Raise ImageError, about the first one, if none of the paths of images and folders exists."""
+    if not any(Path(path).exists() for path in paths):
+        name = printable(paths[0])
+        raise ImageError(f"{name}: expected an image file or a folder, {no_such_path(name)}")
+
+
 def no_such_path(name: str) -> str:
     """What to say of a path that does not exist, or of a URL in place of one."""
     if URL.match(name):
@@ -130,11 +138,11 @@ def _open(source: ImageSource) -> tuple[str, BinaryIO]:
     if isinstance(source, bytes | bytearray | memoryview):
         return "image bytes", io.BytesIO(source)
     if isinstance(source, str | os.PathLike):
-        name = _printable(os.fspath(source))
+        name = printable(source)
         return name, _open_path(Path(source), name)
     if not callable(getattr(source, "read", None)):
         raise TypeError(f"expected a path, bytes or a binary file object, got {type(source).__name__}")
-    name = _printable(str(getattr(source, "name", "image file object")))
+    name = printable(str(getattr(source, "name", "image file object")))
     try:
         data = source.read()
     except (OSError, ValueError) as error:
@@ -228,8 +236,10 @@ def _reason(error: Exception) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
-def _printable(name: str) -> str:
-    """A name without line breaks and control characters."""
+def printable(path: str | os.PathLike[str]) -> str:
+    """A path without line breaks and control characters; a URL, which may have been a path, with both slashes."""
+    name = os.fspath(path)
+    name = URL.sub(r"\1//", name, count=1) if URL.match(name) else name
     return name if name.isprintable() else repr(name)
 
 

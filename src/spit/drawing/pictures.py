@@ -5,6 +5,7 @@ import io
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
+from PIL.PngImagePlugin import PngInfo
 from torch import Tensor
 
 from spit.images import quantize
@@ -95,9 +96,11 @@ def as_picture(image: Tensor) -> Image.Image:
 
 
 def encode_png(picture: Image.Image) -> bytes:
-    """The picture as the bytes of a PNG file."""
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG", compress_level=2)  # a quarter of level 6's time, files of photos 5 % larger
+    """The picture as the bytes of a PNG file, which says that spit wrote it."""
+    buffer, about = io.BytesIO(), PngInfo()
+    about.add_text("Software", "spit")
+    # Level 2 takes a quarter of level 6's time, and files of photos are 5 % larger.
+    picture.save(buffer, "PNG", pnginfo=about, compress_level=2)
     return buffer.getvalue()
 
 

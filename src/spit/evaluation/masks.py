@@ -26,7 +26,7 @@ from PIL import Image
 from torch import Tensor
 
 from spit.data.folders import image_paths
-from spit.data.images import load_image
+from spit.data.images import load_image, no_such_path, printable
 from spit.drawing.panel import Tile, draw_panel
 from spit.drawing.pictures import as_picture
 from spit.errors import ImageError
@@ -104,7 +104,8 @@ def find_samples(data: Path, options: MaskFolders = MaskFolders()) -> list[Sampl
 
 def _layout(data: Path) -> tuple[str, str]:
     if not data.is_dir():
-        raise ImageError(f"{data}: expected a folder of images and masks, but no such path exists; check the spelling")
+        name = printable(data)
+        raise ImageError(f"{name}: expected a folder of images and masks, {no_such_path(name)}")
     for images, masks in LAYOUTS:
         if (data / images).is_dir() and (data / masks).is_dir():
             return images, masks

@@ -69,7 +69,7 @@ class Report:
     def head(self) -> str:
         """Data, settings and machine in a line."""
         data = self.data if self.data.isprintable() else repr(self.data)
-        settings = "".join(f"; {key} {value}" for key, value in self.settings.items())
+        settings = "".join(f"; {key} {as_text(value)}" for key, value in self.settings.items())
         return f"{plural(self.images, 'image')} of {data}{settings}; {machine(self._device)}."
 
     def document(self) -> dict[str, Any]:
@@ -81,6 +81,15 @@ class Report:
         """The tables with title, head and notes."""
         return "\n".join([f"# {self.title}", "", self.head, "", *(sheet.markdown() for sheet in self.sheets),
                           self.notes, ""])
+
+
+def as_text(value: Any) -> str:
+    """A setting as a report shows it: ``yes``, ``none``, or ``0.1, 0.2``."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(as_text, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def machine(device: torch.device | str = "cuda") -> str:
@@ -111,7 +120,7 @@ def tidy(axes: Any, title: str = "") -> None:
 
 
 def png_of(figure: Any) -> bytes:
-    """The figure as a PNG file."""
+    """The figure as a PNG file, which says that spit wrote it."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=130, format="png")
+    figure.savefig(buffer, dpi=130, format="png", metadata={"Software": "spit"})
     return buffer.getvalue()

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from spit.documents import read_json
+from spit.documents import flat, read_json
 from spit.errors import MissingExtra
-from spit.evaluation.report import Sheet, machine, new_figure, png_of
+from spit.evaluation.report import Sheet, as_text, machine, new_figure, png_of
 from spit.files import write_whole
 from spit.tokens import plural
 from spit.training import TrainingError
@@ -131,9 +131,9 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
              "number of consecutive steps whose gradients are not finite; it is not early stopping.", ""]
     unused = {"output", *_unused(recipe)}  # run.output is this folder
     for section, values in recipe.items():
-        told = {key: value for key, value in values.items() if key not in unused and value not in ("", (), [], {})}
+        told = {key: value for key, value in flat(values).items() if key not in unused and value not in ("", (), [])}
         if section != "elastic" or told.keys() - {"parts", "own"}:
-            text.append(f"- **{section}**: " + ", ".join(f"{key} {value}" for key, value in told.items()))
+            text.append(f"- **{section}**: " + "; ".join(f"{key} {as_text(value)}" for key, value in told.items()))
     text += ["", "The model is in `model/`; load it with `spit.load`.", ""]
     write_whole(folder / REPORT, "\n".join(text).encode())
 

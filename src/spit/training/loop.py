@@ -11,8 +11,8 @@ optimizer itself skips a step whose gradients are not finite.
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -119,7 +119,7 @@ class _Loop:
         batches = self.batches.loads(self.recipe.augment, self.first, self.total,
                                      part(self.batches.batch, team.rank, team.size))
         self.read_at = time.perf_counter()
-        with _stop_signals() as stopping, closing(batches):
+        with _stop_signals(self._say_stopping) as stopping, closing(batches):
             for step, batch in enumerate(batches, self.first):
                 self._step(step, batch)
                 done = step + 1
@@ -139,6 +139,11 @@ class _Loop:
                 self.read_at += time.perf_counter() - began  # the speed of training is without them
                 if stops and not last:
                     raise Stopped(f"stopped at step {done} of {self.total} and saved; run the same command to resume")
+
+    def _say_stopping(self) -> None:
+        when = "after this step" if self.team.size == 1 else "when metrics are next logged"
+        with suppress(RuntimeError):  # of Python, if the signal came while stderr was written to
+            self.listener.say(f"stopping {when}, with a checkpoint; Ctrl-C again stops at once, without one")
 
     def _step(self, step: int, batch: Batch) -> None:
         """One step of the optimizer: forward and backward over this process's part, in ``accumulate`` passes."""
@@ -208,8 +213,8 @@ class _Loop:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set; a second Ctrl-C interrupts at once.
+def _stop_signals(say: Callable[[], None]) -> Iterator[threading.Event]:
+    """An event that SIGTERM and Ctrl-C set, and ``say`` is called; a second Ctrl-C interrupts at once.
 
     Outside the main thread, where Python has no signals, it is never set.
     """
@@ -218,7 +223,9 @@ def _stop_signals() -> Iterator[threading.Event]:
     def note(number: int, frame: FrameType | None) -> None:
         if stopping.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
-        stopping.set()
+        if not stopping.is_set():
+            stopping.set()
+            say()
 
     main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT) if main}
