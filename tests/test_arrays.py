@@ -101,12 +101,3 @@ def test_errors(image: np.ndarray, options: dict[str, int], message: str) -> Non
 def test_what_is_no_image_array(image: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         spit.superpixels(image)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("options", "message"), [
-    ({"n_segments": 200}, "expected n in place of n_segments; give n=200"),
-    ({"compactness": 10}, "expected n, refine or start_label, got compactness; spit.SuperpixelTokenizer has more"),
-])
-def test_the_names_of_slic_are_not_ours(options: dict[str, int], message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        spit.superpixels(np.zeros((4, 4, 3), np.uint8), **options)

@@ -15,8 +15,7 @@ SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
 GROWTH = 3.6  # regions that one level joins to one, by the similarity "variance"
 
 
-def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, start_label: int = 1,
-                **unknown: object) -> npt.NDArray[Any]:
+def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, start_label: int = 1) -> npt.NDArray[Any]:
     """Label the superpixels of an image, like ``skimage.segmentation.slic``.
 
     Regions are joined where the squared error of their saturated colours grows least: level by level and, near n, in
@@ -29,7 +28,6 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
         n: exact number of superpixels, at most the number of pixels.
         refine: sweeps of boundary moves; 0 for none.
         start_label: smallest label. ``skimage.measure.regionprops`` ignores label 0.
-        unknown: other names, such as those of ``slic``, are refused.
 
     Returns:
         ``(H, W)`` int64 labels from ``start_label``; every region is 4-connected.
@@ -41,11 +39,6 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
         >>> labels.shape, int(labels.min()), int(labels.max())
         ((300, 451), 1, 200)
     """
-    if "n_segments" in unknown:
-        raise TypeError(f"expected n in place of n_segments; give n={unknown['n_segments']!r}")
-    if unknown:
-        raise TypeError(f"expected n, refine or start_label, got {next(iter(unknown))}; spit.SuperpixelTokenizer has "
-                        "more options")
     pixels = _pixels(image)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
