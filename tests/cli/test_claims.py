@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,22 @@ def test_a_hash_of_what_other_options_chose_is_told_only_alone(tmp_path: Path) -
         Shared([second], "json", settings | {"token_head": "7b"})
     with pytest.raises(ValueError, match=r"options: lime\.samples was 1, is 2; choose"):
         Shared([second], "json", settings | {"models": {}, "methods": {"lime": {"samples": 2}}})
+
+
+@pytest.mark.parametrize("verb", ["tokenize", "explain"])
+def test_sigterm_leaves_no_lock(verb: str, tmp_path: Path, photo: Callable[..., Path]) -> None:
+    for index in range(40):
+        photo(tmp_path / f"in/{index:02d}.png", 300, 300, seed=index)
+    run = subprocess.Popen([sys.executable, "-m", "spit.cli", verb, str(tmp_path / "in"), "-o", str(tmp_path / "out"),
+                            "--device", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not [*tmp_path.glob("out/.spit-claim-*")]:
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    run.terminate()
+    _, told = run.communicate(timeout=240)
+    assert (run.returncode, told) == (130, "spit: stopped\n")
+    assert not [*tmp_path.glob("out/.*")]
+    assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()], "an empty folder is removed"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -23,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 from spit import weights
 from spit.errors import Stopped
 from spit.files import write_whole
+from spit.interruption import on_signals
 from spit.tokens import plural
 from spit.training import TrainingError
 from spit.training.batches import Batch, Batches, mix_seed
@@ -209,10 +210,7 @@ class _Loop:
 
 @contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set; a second Ctrl-C interrupts at once.
-
-    Outside the main thread, where Python has no signals, it is never set.
-    """
+    """An event that SIGTERM and Ctrl-C set; a second Ctrl-C interrupts at once."""
     stopping = threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -220,10 +218,5 @@ def _stop_signals() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         stopping.set()
 
-    main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT) if main}
-    try:
+    with on_signals(note, signal.SIGTERM, signal.SIGINT):
         yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
