@@ -123,14 +123,10 @@ def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None
     assert run([first, second], Shared([first, second], "json", {"verb": "a"})) == ["00", "01"], "none is left"
 
 
-def test_a_hash_of_what_other_options_chose_is_told_only_alone(tmp_path: Path) -> None:
+def test_options_of_a_method_are_told_with_its_name(tmp_path: Path) -> None:
     first, second = images(tmp_path, 2)
-    settings = {"verb": "a", "methods": {"lime": {"samples": 1}}, "cut": {"method": None}, "token_head": "64a5"}
+    settings = {"verb": "a", "methods": {"lime": {"samples": 1}}}
     run([first], Shared([first], "json", settings))
-    with pytest.raises(ValueError, match=r'options: method was not set, is "cut"; choose'):
-        Shared([second], "json", settings | {"cut": {"method": "cut"}, "token_head": None})
-    with pytest.raises(ValueError, match=r'options: token_head was "64a5", is "7b"; choose'):
-        Shared([second], "json", settings | {"token_head": "7b"})
     with pytest.raises(ValueError, match=r"options: lime\.samples was 1, is 2; choose"):
         Shared([second], "json", settings | {"models": {}, "methods": {"lime": {"samples": 2}}})
 

@@ -20,7 +20,6 @@ from spit.evaluation.runner import case_of
 from spit.locks import locked
 
 Stamps = dict[str, list[int] | None]
-DERIVED = ("token_head",)  # settings that follow from others and are told only if no other differs
 
 
 class Shared:
@@ -84,12 +83,15 @@ class Shared:
         own = {item.folder / item.name(self.about) for item in inputs}  # which will be replaced
         for folder in sorted({file.parent for file in own}):
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
-                other = read_about(file).get("settings", {})
-                if isinstance(other, dict) and other.get("verb") == self.settings.get("verb"):
-                    changed = _changed(other, self.settings)
-                    if changed:
-                        raise ValueError(f"{shown(file)} was made with other options: {changed}; choose another "
-                                         "--output, or remove what was made with them")
+                if changed := self._changed(file):
+                    raise ValueError(f"{shown(file)} was made with other options: {changed}; choose another --output, "
+                                     "or remove what was made with them")
+
+    def _changed(self, file: Path) -> str:
+        """Which options differ from those that the same verb wrote a document with; empty if none do."""
+        other = read_about(file).get("settings", {})
+        ours = isinstance(other, dict) and other.get("verb") == self.settings.get("verb")
+        return differences(other, self.settings, _option_name) if ours else ""
 
     def _stamp(self, item: Input) -> list[int] | None:
         """What changes when a document is written anew."""
@@ -98,12 +100,6 @@ class Shared:
         except (OSError, ValueError):
             return None
         return [found.st_ino, found.st_mtime_ns]
-
-
-def _changed(other: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Which options differ, by their own names."""
-    before, now = ({key: value for key, value in one.items() if key not in DERIVED} for one in (other, settings))
-    return differences(before, now, _option_name) or differences(other, settings, _option_name)
 
 
 def _option_name(key: str) -> str:
