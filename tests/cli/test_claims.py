@@ -112,7 +112,8 @@ def test_a_changed_image_is_done(tmp_path: Path) -> None:
     assert run(inputs, Shared(inputs, "json", {}, earlier=True)) == ["00"]
 
 
-def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None:
+def test_files_of_other_settings_are_refused_beside_them_and_replaced(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = images(tmp_path, 2)
     assert run([first], Shared([first], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["00"]
     assert run([second], Shared([second], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["01"]
@@ -120,7 +121,11 @@ def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None
     with pytest.raises(ValueError, match=told):
         Shared([first], "json", {"verb": "a", "cut": {"tau": None, "lines": ()}})
     Shared([first], "json", {"verb": "b"})  # another verb's files have other names
-    assert run([first, second], Shared([first, second], "json", {"verb": "a"})) == ["00", "01"], "none is left"
+    assert capsys.readouterr().err == ""
+    assert run([first, second], Shared([first, second], "json", {"verb": "a", "cut": {"tau": 2, "lines": (1, 2)}})) == [
+        "00", "01"], "none is left"
+    assert capsys.readouterr().err == (f"spit: {tmp_path / 'out'}: replacing the files of 2 images, made with other "
+                                       "options: tau was 1, is 2\n")
 
 
 def test_options_of_a_method_are_told_with_its_name(tmp_path: Path) -> None:

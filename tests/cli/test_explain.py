@@ -150,7 +150,7 @@ def test_a_target_without_effect_is_said(spit: Run, photo: Callable[..., Path], 
     told = "spit: random and flow are the same for any class; --target has no effect on them\n"
     assert spit(*base, "random,flow").err == told
     assert "--target has no effect on it\n" in spit(*base, "relevance,flow").err
-    assert spit(*base, "relevance").err == ""
+    assert "has no effect" not in spit(*base, "relevance").err
 
 
 def test_a_name_that_is_missing_beside_a_comma(spit: Run) -> None:
