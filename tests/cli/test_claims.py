@@ -136,6 +136,25 @@ def test_options_of_a_method_are_told_with_its_name(tmp_path: Path) -> None:
         Shared([second], "json", settings | {"models": {}, "methods": {"lime": {"samples": 2}}})
 
 
+def test_runs_with_other_options_at_one_time_are_refused(tmp_path: Path) -> None:
+    first, second = images(tmp_path, 2)
+    done: list[str] = []
+    one, same, other = (Shared([item], "json", {"verb": "a", "tau": tau}) for item, tau in (
+        (first, 1), (second, 1), (second, 2)))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/.spit-run-json-0123").touch()  # of a run that was killed
+
+    def work(item: Input, say: Say) -> Document:
+        with pytest.raises(ValueError, match=r"out: a run with other options is writing there; wait for it, or choose"):
+            run([second], other)
+        assert run([second], same) == ["01"]
+        return worker(one, done)(item, say)
+
+    assert answer_each([first], "Working", work, lambda _: None, False, one) == 0
+    assert done == ["00"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["00.json", "01.json"]
+
+
 @pytest.mark.parametrize("verb", ["tokenize", "explain"])
 def test_sigterm_leaves_no_lock(verb: str, tmp_path: Path, photo: Callable[..., Path]) -> None:
     for index in range(40):

@@ -83,6 +83,21 @@ class Shared:
         with locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
             yield mine
 
+    @contextmanager
+    def alone(self, folder: Path) -> Iterator[None]:
+        """Refuse an output folder where a run with other options is at work, and those that come until the block ends.
+
+        Runs with the same options may come; the first of them keeps the others out.
+        """
+        own = folder / f".spit-run-{self.about}-{case_of(**self.settings)}"
+        with locked(own, wait=False):
+            for other in {*folder.glob(f".spit-run-{self.about}-*")} - {own}:
+                with locked(other, wait=False) as ended:  # killed; then this removes its file
+                    if not ended:
+                        raise ValueError(f"{shown(folder)}: a run with other options is writing there; wait for it, or "
+                                         "choose another --output")
+            yield
+
     def _check_folder(self, inputs: Sequence[Input]) -> str:
         """Refuse files of other images and options; return what to say of those that will be replaced."""
         own = {item.folder / item.name(self.about) for item in inputs}
