@@ -14,7 +14,7 @@ from spit.training.build import classification_job
 from spit.training.distributed import Team
 from spit.training.journal import Listener, write_json, write_report
 from spit.training.loop import FILES, RECIPE, RESULT, fit
-from spit.training.recipe import Recipe, differences
+from spit.training.recipe import Recipe
 from spit.training.retrofit import RetrofitRecipe, retrofit_job
 
 LOCK = ".lock"
@@ -113,10 +113,10 @@ def check_run(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = F
         old = _read(folder / RECIPE)
         if old is None:
             raise TrainingError(f"{folder} holds {there[0]}, but no run of spit; choose another folder")
-        changed = differences(old, recipe)
+        changed = recipe.changes_since(old)
         if changed:
-            raise TrainingError(f"{folder} holds a run of another recipe: {'; '.join(changed[:3])}; choose another "
-                                "folder, or --fresh --force to delete it")
+            raise TrainingError(f"{folder} holds a run of another recipe: {changed}; choose another folder, or --fresh "
+                                "--force to delete it")
         result = _read(folder / RESULT)
         if result is not None:
             return result
