@@ -113,8 +113,9 @@ class Shared:
     def _changed(self, file: Path) -> str:
         """Which options differ from those that the same verb wrote a document with; empty if none do."""
         other = read_about(file).get("settings")
-        ours = isinstance(other, dict) and other.get("verb") == self.settings.get("verb")
-        return differences(other, self.settings, _option_name) if ours else ""
+        if not isinstance(other, dict) or other.get("verb") != self.settings.get("verb"):
+            return ""
+        return differences(other, self.settings, _option_name)
 
     def _stamp(self, item: Input) -> list[int] | None:
         """What changes when a document is written anew."""
