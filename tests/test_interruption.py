@@ -1,6 +1,9 @@
 """Work asks between its parts whether to go on; what the check raises ends it there."""
 
+import os
+import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -8,7 +11,7 @@ import torch
 
 import spit
 from spit.forward_pass import each_alone
-from spit.interruption import may_stop, stoppable
+from spit.interruption import may_stop, on_signals, stoppable
 
 IMAGES = torch.randint(0, 256, (3, 3, 48, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 
@@ -58,3 +61,20 @@ def test_work_ends_at_any_of_its_parts(prediction: spit.Prediction, work: Callab
         with pytest.raises(EnoughError), stoppable(check):
             work(prediction)
         assert check.asked >= part
+
+
+def test_signals_are_handled_in_a_block_of_the_main_thread() -> None:
+    seen: list[int] = []
+    before = signal.getsignal(signal.SIGUSR1)
+
+    def handled() -> object:
+        with on_signals(lambda number, _: seen.append(number), signal.SIGUSR1):
+            return signal.getsignal(signal.SIGUSR1)
+
+    assert handled() is not before
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(handled).result() is before
+    with on_signals(lambda number, _: seen.append(number), signal.SIGUSR1):
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert seen == [signal.SIGUSR1]
+    assert signal.getsignal(signal.SIGUSR1) is before

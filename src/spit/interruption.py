@@ -1,14 +1,18 @@
 """Work that can be stopped from outside: long operations ask between their parts whether to go on.
 
 A thread cannot be stopped from another one. So tokenizers, loops over images and the rounds of cleaning a mask call
-:func:`may_stop`, which costs nothing where nobody set a check.
+:func:`may_stop`, which costs nothing where nobody set a check. Signals stop the main thread: :func:`on_signals`.
 """
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 
 Check = Callable[[], None]
+Handler = Callable[[int, FrameType | None], object]
 _check: ContextVar[Check | None] = ContextVar("check", default=None)
 
 
@@ -27,3 +31,15 @@ def may_stop(*_: object) -> None:
     check = _check.get()
     if check is not None:
         check()
+
+
+@contextmanager
+def on_signals(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
+    """Handle signals in this block; outside the main thread, where Python has no signals, nothing changes."""
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in numbers if main}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,8 @@ def test_a_changed_image_is_done(tmp_path: Path) -> None:
     assert run(inputs, Shared(inputs, "json", {}, earlier=True)) == ["00"]
 
 
-def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None:
+def test_files_of_other_settings_are_refused_beside_them_and_replaced(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = images(tmp_path, 2)
     assert run([first], Shared([first], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["00"]
     assert run([second], Shared([second], "json", {"verb": "a", "cut": {"tau": 1, "lines": (1, 2)}})) == ["01"]
@@ -118,19 +120,54 @@ def test_files_of_other_settings_beside_them_are_refused(tmp_path: Path) -> None
     with pytest.raises(ValueError, match=told):
         Shared([first], "json", {"verb": "a", "cut": {"tau": None, "lines": ()}})
     Shared([first], "json", {"verb": "b"})  # another verb's files have other names
-    assert run([first, second], Shared([first, second], "json", {"verb": "a"})) == ["00", "01"], "none is left"
+    assert capsys.readouterr().err == ""
+    assert run([first, second], Shared([first, second], "json", {"verb": "a", "cut": {"tau": 2, "lines": (1, 2)}})) == [
+        "00", "01"], "none is left"
+    assert capsys.readouterr().err == (f"spit: {tmp_path / 'out'}: replacing the files of 2 images, made with other "
+                                       "options: tau was 1, is 2\n")
 
 
-def test_a_hash_of_what_other_options_chose_is_told_only_alone(tmp_path: Path) -> None:
+def test_options_of_a_method_are_told_with_its_name(tmp_path: Path) -> None:
     first, second = images(tmp_path, 2)
-    settings = {"verb": "a", "methods": {"lime": {"samples": 1}}, "cut": {"method": None}, "token_head": "64a5"}
+    settings = {"verb": "a", "methods": {"lime": {"samples": 1}}}
     run([first], Shared([first], "json", settings))
-    with pytest.raises(ValueError, match=r'options: method was not set, is "cut"; choose'):
-        Shared([second], "json", settings | {"cut": {"method": "cut"}, "token_head": None})
-    with pytest.raises(ValueError, match=r'options: token_head was "64a5", is "7b"; choose'):
-        Shared([second], "json", settings | {"token_head": "7b"})
     with pytest.raises(ValueError, match=r"options: lime\.samples was 1, is 2; choose"):
         Shared([second], "json", settings | {"models": {}, "methods": {"lime": {"samples": 2}}})
+
+
+def test_runs_with_other_options_at_one_time_are_refused(tmp_path: Path) -> None:
+    first, second = images(tmp_path, 2)
+    done: list[str] = []
+    one, same, other = (Shared([item], "json", {"verb": "a", "tau": tau}) for item, tau in (
+        (first, 1), (second, 1), (second, 2)))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/.spit-run-json-0123").touch()  # of a run that was killed
+
+    def work(item: Input, say: Say) -> Document:
+        with pytest.raises(ValueError, match=r"out: a run with other options is writing there; wait for it, or choose"):
+            run([second], other)
+        assert run([second], same) == ["01"]
+        return worker(one, done)(item, say)
+
+    assert answer_each([first], "Working", work, lambda _: None, False, one) == 0
+    assert done == ["00"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["00.json", "01.json"]
+
+
+@pytest.mark.parametrize("verb", ["tokenize", "explain"])
+def test_sigterm_leaves_no_lock(verb: str, tmp_path: Path, photo: Callable[..., Path]) -> None:
+    for index in range(40):
+        photo(tmp_path / f"in/{index:02d}.png", 300, 300, seed=index)
+    run = subprocess.Popen([sys.executable, "-m", "spit.cli", verb, str(tmp_path / "in"), "-o", str(tmp_path / "out"),
+                            "--device", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not [*tmp_path.glob("out/.spit-claim-*")]:
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    run.terminate()
+    _, told = run.communicate(timeout=240)
+    assert (run.returncode, told) == (130, "spit: stopped\n")
+    assert not [*tmp_path.glob("out/.*")]
+    assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()], "an empty folder is removed"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

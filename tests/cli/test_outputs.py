@@ -2,10 +2,11 @@ import errno
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spit.cli.outputs import real_paths, write_files
+from spit.cli.outputs import check_folder, real_paths, write_files
 
 
 def test_writes_all_and_replaces(tmp_path: Path, names: Callable[[Path], list[str]]) -> None:
@@ -38,6 +39,26 @@ def test_a_folder_that_is_a_file(tmp_path: Path, names: Callable[[Path], list[st
     with pytest.raises(OSError, match=r"cannot write to the folder .*/a \(.*\); choose another --output"):
         write_files({tmp_path / "a/x.png": b""})
     assert names(tmp_path) == ["a"]
+
+
+def test_a_folder_is_checked_and_not_made(tmp_path: Path) -> None:
+    for folder in (None, tmp_path, tmp_path / "a/b"):
+        check_folder(folder)
+    assert not [*tmp_path.iterdir()]
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="expected a folder for --output, got the file"):
+        check_folder(tmp_path / "file")
+    with pytest.raises(OSError, match=r"cannot write to the folder .*file/a \(Not a directory\); choose"):
+        check_folder(tmp_path / "file/a")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder where not even root may write")
+@pytest.mark.parametrize("verb", ["prototypes --data", "train-head --data", "evaluate counts --data", "batch",
+                                  "tokenize"])
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work(verb: str, spit: Callable[..., Any],
+                                                                 tmp_path: Path) -> None:
+    assert spit(*verb.split(), tmp_path, "-o", "/proc/x/y").error == (
+        "spit: cannot write to the folder /proc/x/y (No such file or directory); choose another --output\n")
 
 
 def test_a_file_that_is_a_folder(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_from_a_vit_to_superpixels_and_again(spit: Run, command: list[object], p
     again = spit(*command, "--validation", photos)
     assert again.code == 0
     assert "was already finished: 3 steps" in again.out
-    assert "holds a run of another recipe: model.options.tokenizer was None, is 'voronoi'" in spit(
+    assert 'holds a run of another recipe: model.options.tokenizer was not set, is "voronoi"' in spit(
         *command, "--tokenizer", "voronoi").error
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from spit import create_model, load, load_image
 from spit.cli import main
 from spit.data.crops import central_square
+from spit.errors import SpitError
 from spit.evaluation.classification import AnswerCase
 from spit.evaluation.samples import Sample
 from spit.model import SpitModel
@@ -21,41 +22,58 @@ from spit.training.build import classification_job
 from spit.training.distributed import Team
 from spit.training.journal import write_json
 from spit.training.recipe import DataRecipe, ModelRecipe, Recipe
-from spit.training.train import claimed, prepare
+from spit.training.train import check_run, claimed, train
 from spit.training.validate import Validation
 from spit.weights import save
 
 
 def test_a_run_s_folder(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     one = recipe()
-    assert prepare(tmp_path / "new", one) is None
+    assert check_run(tmp_path / "new", one) is None
     assert not (tmp_path / "new").exists(), "the run may still be refused"
     write_json(tmp_path / "recipe.json", one.to_dict())
-    assert prepare(tmp_path, recipe("optimization.lr=0.5")) is None  # nothing had begun: a killed start
+    assert check_run(tmp_path, recipe("optimization.lr=0.5")) is None  # nothing had begun: a killed start
     (tmp_path / "checkpoints").mkdir()
-    assert prepare(tmp_path, recipe("run.log=9")) is None  # going on, speaking less often
+    assert check_run(tmp_path, recipe("run.log=9")) is None  # going on, speaking less often
     with pytest.raises(TrainingError, match=r"holds a run of another recipe: optimization\.lr was 0\.01, is 0\.5"):
-        prepare(tmp_path, recipe("optimization.lr=0.5"))
+        check_run(tmp_path, recipe("optimization.lr=0.5"))
     (tmp_path / "result.json").write_text('{"steps": 3}')
-    assert prepare(tmp_path, recipe("run.log=9")) == {"steps": 3}
+    assert check_run(tmp_path, recipe("run.log=9")) == {"steps": 3}
 
 
 def test_beginning_anew(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
-    assert prepare(tmp_path, recipe(), fresh=True) is None
+    assert check_run(tmp_path, recipe(), fresh=True) is None
     write_json(tmp_path / "recipe.json", recipe().to_dict())
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "mine.txt").write_text("kept")
     with pytest.raises(TrainingError, match=r"holds a run already .*leave out --fresh to resume it"):
-        prepare(tmp_path, recipe(), fresh=True)
-    assert prepare(tmp_path, recipe("optimization.lr=0.5"), fresh=True, force=True) is None
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".toml") == ["mine.txt"]
+        check_run(tmp_path, recipe(), fresh=True)
+    assert check_run(tmp_path, recipe("optimization.lr=0.5"), fresh=True, force=True) is None
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ("data.train=nowhere", "expected a folder"), ("model.pretrained=./nowhere", "no folder"),
+    ("model.options.num_classes=1", "at least 2"), ("optimization.accumulate=8", "enlarge the batch")])
+def test_a_run_that_is_refused_deletes_nothing(recipe: Callable[..., Recipe], tmp_path: Path, change: str,
+                                               told: str) -> None:
+    short, team = ("optimization.epochs=0.5", "run.validate=0"), Team(0, 1, torch.device("cpu"))
+    train(recipe(*short), tmp_path / "run", team)
+    (tmp_path / "run/mine.txt").touch()
+    before = sorted((tmp_path / "run").rglob("*"))
+    with pytest.raises((SpitError, ValueError), match=told):
+        train(recipe(*short, change), tmp_path / "run", team, fresh=True, force=True)
+    assert sorted((tmp_path / "run").rglob("*")) == before
+    own = f"model.pretrained={tmp_path / 'run/model'}"  # read before it is deleted
+    assert train(recipe(*short, own), tmp_path / "run", team, fresh=True, force=True)["resumed"] == 0
+    assert (tmp_path / "run/mine.txt").exists()
+    assert len([*(tmp_path / "run").rglob("*")]) == len(before), "nothing of the earlier run is left"
 
 
 @pytest.mark.parametrize("force", [False, True])
 def test_what_is_somebody_else_s(recipe: Callable[..., Recipe], tmp_path: Path, force: bool) -> None:
     (tmp_path / "model").mkdir()
     with pytest.raises(TrainingError, match="holds model, but no run of spit; choose another folder"):
-        prepare(tmp_path, recipe(), fresh=force, force=force)
+        check_run(tmp_path, recipe(), fresh=force, force=force)
     assert (tmp_path / "model").is_dir()
 
 

@@ -1,6 +1,7 @@
 """The command line, one verb a file. ``spit --help`` lists the verbs."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -10,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from spit.errors import ImageError, MissingExtra
+from spit.interruption import on_signals
 
 STOPPED = 130  # the exit code of a shell after an interrupt
 TRAINING = ("train", "retrofit")
@@ -19,8 +21,15 @@ VERBS = (*OF_IMAGES, *TRAINING, "demo", "prototypes", "batch", "bench", "train-h
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The entry point of ``spit``. The exit code is 0, or 2 with one line on stderr for what a user got wrong."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    """The entry point of ``spit``. The exit code is 0, or 2 with one line on stderr for what a user got wrong.
+
+    SIGTERM ends a command as Ctrl-C does, so that no locks or half-written files are left.
+    """
+    with on_signals(signal.default_int_handler, signal.SIGTERM):
+        return _main(sys.argv[1:] if arguments is None else list(arguments))
+
+
+def _main(given: list[str]) -> int:
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from spit.batch.options import OPERATIONS, Cluster, Columns, Work
 from spit.cli.console import LongBar, print_json, show, shown, tell
-from spit.cli.options import Models, Running, TokenizerChoice, check_folder
+from spit.cli.options import Models, Running, TokenizerChoice
+from spit.cli.outputs import check_folder
 from spit.errors import Stopped
 from spit.options import Options, option
 from spit.tokens import plural

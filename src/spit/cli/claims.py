@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from spit.cli.companions import is_companion, received
-from spit.cli.console import shown
+from spit.cli.console import shown, tell
 from spit.cli.inputs import Document, Input
 from spit.data.folders import read_about
 from spit.documents import differences
 from spit.evaluation.runner import case_of
 from spit.locks import locked
+from spit.tokens import plural
 
 Stamps = dict[str, list[int] | None]
-DERIVED = ("token_head",)  # settings that follow from others and are told only if no other differs
 
 
 class Shared:
@@ -38,14 +38,17 @@ class Shared:
     def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
         self.about, self._earlier = about, earlier
         self.settings = json.loads(json.dumps(settings))  # as documents have them
-        self._refuse_mixture(inputs)
+        self._notice = self._check_folder(inputs)
         self.before: Stamps = received() if is_companion() else {
             str(item.path): self._stamp(item) for item in inputs}  # of documents when the run began
         self._keys: dict[Path, str | None] = {}
         self.taken: list[str] = []  # images whose document was there when the run began
 
     def about_run(self, item: Input) -> Document:
-        """What a document says about the run that wrote it."""
+        """What a document says about the run that writes it; the first time, the user hears what is replaced."""
+        notice, self._notice = self._notice, ""
+        if notice:
+            tell(notice)
         return {"key": self.key(item), "settings": self.settings}
 
     def key(self, item: Input) -> str | None:
@@ -80,16 +83,39 @@ class Shared:
         with locked(document.with_name(f".spit-claim-{name}"), wait) as mine:
             yield mine
 
-    def _refuse_mixture(self, inputs: Sequence[Input]) -> None:
-        own = {item.folder / item.name(self.about) for item in inputs}  # which will be replaced
+    @contextmanager
+    def alone(self, folder: Path) -> Iterator[None]:
+        """Refuse an output folder where a run with other options is at work, and those that come until the block ends.
+
+        Runs with the same options may come; the first of them keeps the others out.
+        """
+        own = folder / f".spit-run-{self.about}-{case_of(**self.settings)}"
+        with locked(own, wait=False):
+            for other in {*folder.glob(f".spit-run-{self.about}-*")} - {own}:
+                with locked(other, wait=False) as ended:  # killed; then this removes its file
+                    if not ended:
+                        raise ValueError(f"{shown(folder)}: a run with other options is writing there; wait for it, or "
+                                         "choose another --output")
+            yield
+
+    def _check_folder(self, inputs: Sequence[Input]) -> str:
+        """Refuse files of other images and options; return what to say of those that will be replaced."""
+        own = {item.folder / item.name(self.about) for item in inputs}
         for folder in sorted({file.parent for file in own}):
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
-                other = read_about(file).get("settings", {})
-                if isinstance(other, dict) and other.get("verb") == self.settings.get("verb"):
-                    changed = _changed(other, self.settings)
-                    if changed:
-                        raise ValueError(f"{shown(file)} was made with other options: {changed}; choose another "
-                                         "--output, or remove what was made with them")
+                if changed := self._changed(file):
+                    raise ValueError(f"{shown(file)} was made with other options: {changed}; choose another --output, "
+                                     "or remove what was made with them")
+        replaced = [*filter(None, map(self._changed, sorted(own)))]
+        return "" if not replaced else (f"{shown(inputs[0].folder)}: replacing the files of "
+                                        f"{plural(len(replaced), 'image')}, made with other options: {replaced[0]}")
+
+    def _changed(self, file: Path) -> str:
+        """Which options differ from those that the same verb wrote a document with; empty if none do."""
+        other = read_about(file).get("settings")
+        if not isinstance(other, dict) or other.get("verb") != self.settings.get("verb"):
+            return ""
+        return differences(other, self.settings, _option_name)
 
     def _stamp(self, item: Input) -> list[int] | None:
         """What changes when a document is written anew."""
@@ -98,12 +124,6 @@ class Shared:
         except (OSError, ValueError):
             return None
         return [found.st_ino, found.st_mtime_ns]
-
-
-def _changed(other: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Which options differ, by their own names."""
-    before, now = ({key: value for key, value in one.items() if key not in DERIVED} for one in (other, settings))
-    return differences(before, now, _option_name) or differences(other, settings, _option_name)
 
 
 def _option_name(key: str) -> str:

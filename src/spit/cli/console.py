@@ -67,10 +67,10 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def track(items: Sequence[Item], description: str) -> Iterator[tuple[Iterator[Item], Say]]:
+def track(items: Sequence[Item], description: str, patience: float = PATIENCE) -> Iterator[tuple[Iterator[Item], Say]]:
     """The items behind a progress bar, and a function that shows what is being done.
 
-    If stderr is no terminal there is no bar, and progress is a line at most every 10 seconds.
+    If stderr is no terminal there is no bar, and progress is a line at most every ``patience`` seconds.
     """
     console = Console(stderr=True)
     counts = (progress.BarColumn(), progress.MofNCompleteColumn()) if len(items) > 1 else ()
@@ -83,7 +83,7 @@ def track(items: Sequence[Item], description: str) -> Iterator[tuple[Iterator[It
         def say(text: str) -> None:
             nonlocal spoken
             bar.update(task, description=text)
-            if not console.is_terminal and time.monotonic() - spoken >= PATIENCE:
+            if not console.is_terminal and time.monotonic() - spoken >= patience:
                 tell(text)
                 spoken = time.monotonic()
 
@@ -114,7 +114,7 @@ class LongBar(progress.Progress):
 
 
 @contextmanager
-def waiting(description: str) -> Iterator[Say]:
-    """A spinner with the elapsed time, and a function that shows what is being done."""
-    with track([None], description) as (_, say):
+def waiting(description: str, patience: float = PATIENCE) -> Iterator[Say]:
+    """A spinner with the elapsed time, and a function that shows what is being done; see :func:`track`."""
+    with track([None], description, patience) as (_, say):
         yield say

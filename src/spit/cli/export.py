@@ -34,8 +34,8 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
     runs it on images without torch. A tokenizer or features of your own are not in the file; a line says so.
     """
     model = Models((*choice.model, *([] if source is None else [source]))).expect_one()
-    with waiting("Exporting"):
-        written = write(load_model(model), output, exporting)
+    with waiting("Exporting", patience=0) as say:  # three stages, of which one can take half a minute
+        written = write(load_model(model), output, exporting, say)
     if written.warning:
         tell(written.warning)
     if answering.as_json:

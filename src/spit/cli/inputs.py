@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path, PurePath
@@ -138,8 +138,11 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
             failed.append({"image": str(item.path), "error": reason})
             tell(reason if shown(item.path) in reason else f"{shown(item.path)}: {reason}")
 
-    others_run = companions(min(workers, len(inputs)) - 1, shared.before) if shared is not None else nullcontext()
-    with others_run, track(inputs, description) as (items, say):
+    with ExitStack() as stack:
+        if shared is not None:
+            stack.enter_context(shared.alone(inputs[0].folder))
+            stack.enter_context(companions(min(workers, len(inputs)) - 1, shared.before))
+        items, say = stack.enter_context(track(inputs, description))
         for group in side_by_side(items, alone):
             each_alone(lambda item: attempt(item, say), group)
         for item in others:

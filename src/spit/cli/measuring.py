@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from spit.cli.console import LongBar, answers, print_json, shown, tell
-from spit.cli.options import Output, Running, check_folder
-from spit.cli.outputs import write_files
+from spit.cli.options import Output, Running
+from spit.cli.outputs import check_folder, write_files
 from spit.errors import MissingExtra, Stopped
 from spit.evaluation.report import Report, Sheet, check_matplotlib
 from spit.evaluation.runner import Batching, Protocol, Runner

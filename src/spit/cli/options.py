@@ -16,8 +16,9 @@ from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 import typer
 from torch import Tensor
 
-from spit.cli.console import shown, waiting
+from spit.cli.console import waiting
 from spit.cli.help import describe, value_name
+from spit.cli.outputs import check_folder
 from spit.config import ModelConfig
 from spit.data.images import MAX_PIXELS, load_image
 from spit.devices import choose_device
@@ -221,12 +222,6 @@ def tokenizer_choice(taken: Collection[str] = ()) -> type[TokenizerChoice]:
 def listed(values: Iterable[str]) -> list[str]:
     """Values given one by one, or several at once with commas between; a path that exists stays whole."""
     return [part for value in values for part in ([value] if Path(value).exists() else value.split(","))]
-
-
-def check_folder(folder: Path | None) -> None:
-    """Refuse a file in place of an output folder, before the work."""
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise ValueError(f"expected a folder for --output, got the file {shown(folder)}")
 
 
 def command(verb: Callable[..., Any]) -> Callable[..., Any]:

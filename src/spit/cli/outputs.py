@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from spit.cli.console import shown
 from spit.files import write_together
@@ -31,5 +32,24 @@ def write_files(contents: Mapping[Path, bytes], protected: Collection[str] = ())
     except IsADirectoryError:  # where a file should be; the error names it
         raise
     except OSError as error:
-        folder = shown(Path(error.filename).parent)
-        raise OSError(f"cannot write to the folder {folder} ({error.strerror}); choose another --output") from error
+        raise _unwritable(Path(error.filename).parent, error) from error
+
+
+def check_folder(folder: Path | None) -> None:
+    """Refuse, before the work, an output folder that is a file, or that cannot be made or written.
+
+    Nothing is made: a file without a name is tried in the folder, or in the nearest one above that exists.
+    """
+    if folder is None:
+        return
+    if os.path.isfile(folder):
+        raise ValueError(f"expected a folder for --output, got the file {shown(folder)}")
+    try:
+        with TemporaryFile(dir=next(one for one in (folder, *folder.parents) if os.path.exists(one))):
+            pass
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> OSError:
+    return OSError(f"cannot write to the folder {shown(folder)} ({error.strerror}); choose another --output")

@@ -57,8 +57,9 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     predictor = looking(predictor, cut, merging.merge)
     precision = precise.precision or "fp32"
     autocast(predictor.device, precision)  # refuses now what it cannot do
+    given = head.digest if head and cut.token_head else None  # spit's own head follows from the model and the version
     settings = {"verb": "segment", "model": predictor.digest, "config": predictor.model.config.to_dict(),
-                "cut": cut.to_dict(), "token_head": head and head.digest,
+                "cut": {**cut.to_dict(), "token_head": given},
                 "size": models.size, "merge": predictor.model.config.backbone == "merging",
                 "precision": precision, "spit": __version__}
     shared = Shared(inputs, ABOUT, settings, earlier=not repeating.again)

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 
 from spit.cli.console import show, waiting
@@ -62,5 +63,6 @@ def serve(models: Serving, options: ServeOptions, running: Running) -> int:
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, date_header=False,
                                 timeout_graceful_shutdown=int(options.time_limit) + 5, backlog=BACKLOG,
                                 limit_concurrency=1000)
-        uvicorn.Server(config).run([listener])
+        with suppress(KeyboardInterrupt):  # uvicorn raises it when the requests are answered
+            uvicorn.Server(config).run([listener])
     return 0

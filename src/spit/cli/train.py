@@ -32,7 +32,7 @@ class RunOptions(Options):
                                           "repeated", metavar="KEY=VALUE", flag="set")
     output: Path | None = same(Output, "output", None)
     fresh: bool = option(False, "Start a new run; refuse if the folder holds one")
-    force: bool = option(False, "With --fresh: delete the run in the folder first")
+    force: bool = option(False, "With --fresh: delete the run in the folder, once the new one is checked")
 
 
 def train(recipe: RecipeFile, run: RunOptions, running: Running) -> int:

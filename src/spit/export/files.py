@@ -86,7 +86,8 @@ class Exported:
         return max(self.differences.values())
 
 
-def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting | None = None) -> Exported:
+def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting | None = None,
+           progress: Callable[[str], None] = lambda stage: None) -> Exported:
     """Write a model as one file that runs without spit, and without torch if it is ONNX.
 
     The graph is γ, f and h of one image from token features ``(N, F)``, N from 1 to 4,096; or, for square patches, the
@@ -100,6 +101,7 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
         model: in evaluation mode, on the CPU; it is not modified.
         path: of the file. An old one is replaced when the new one is whole.
         exporting: format, precision, input and outputs.
+        progress: called with each stage.
 
     Raises:
         SpitError: the logits are further from torch's than 1e-4 (float32) or 0.05 (float16), relative to the largest
@@ -123,11 +125,14 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
     about = describe(model, graph, exporting)
     description = json.dumps(about)
     written = copy.deepcopy(graph).half() if exporting.precision == "float16" else graph
+    progress("Tracing the graph")
     program = _trace(written)
+    progress(f"Converting it to {exporting.format}, {exporting.precision}")
     if exporting.format == "torch":
         data, run = _torch_file(program, description)
     else:
         data, run = _onnx_file(program, written, description, exporting.precision)
+    progress("Comparing logits with torch's")
     found, largest = differences(model, graph, run)
     bound = TOLERANCES.get(exporting.precision, float("inf")) * max(1.0, largest)
     if not max(found.values()) <= bound:

@@ -8,6 +8,7 @@ On a GPU nothing in a step waits for the device: metrics are summed there and re
 optimizer itself skips a step whose gradients are not finite.
 """
 
+import shutil
 import signal
 import threading
 import time
@@ -23,18 +24,20 @@ from torch.nn.parallel import DistributedDataParallel
 from spit import weights
 from spit.errors import Stopped
 from spit.files import write_whole
+from spit.interruption import on_signals
 from spit.tokens import plural
 from spit.training import TrainingError
 from spit.training.batches import Batch, Batches, mix_seed
 from spit.training.checkpoint import Checkpoints
 from spit.training.distributed import Team, part
-from spit.training.journal import Journal, Listener, read_metrics, write_json
+from spit.training.journal import CURVES, METRICS, REPORT, Journal, Listener, read_metrics, write_json
 from spit.training.meter import Meter
 from spit.training.recipe import Recipe
 from spit.training.state import State
 from spit.training.task import Task
 
-CHECKPOINTS, MODEL, RECIPE, CLASSES = "checkpoints", "model", "recipe.json", "classes.txt"
+CHECKPOINTS, MODEL, RECIPE, CLASSES, RESULT = "checkpoints", "model", "recipe.json", "classes.txt", "result.json"
+FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorboard", RECIPE)  # removed in this order
 
 
 class Outcome(NamedTuple):
@@ -48,12 +51,13 @@ class Outcome(NamedTuple):
 
 
 def fit(task: Task, batches: Batches, folder: Path, team: Team, recipe: Recipe,
-        listener: Listener | None = None) -> Outcome:
+        listener: Listener | None = None, fresh: bool = False) -> Outcome:
     """Train a task to its end, from wherever an earlier process left it.
 
     Args:
         folder: of the run; only the first process writes there.
         recipe: size, augmentation, optimization and output; its other sections are only written down.
+        fresh: delete the run in the folder, after everything has been checked.
 
     Raises:
         Stopped: SIGTERM or Ctrl-C; a checkpoint was written.
@@ -62,7 +66,8 @@ def fit(task: Task, batches: Batches, folder: Path, team: Team, recipe: Recipe,
         ValueError: a batch too small for the processes and passes.
     """
     began = time.perf_counter()
-    loop = _Loop(task, batches, folder, team, recipe, listener if listener is not None and team.first else Listener())
+    listener = listener if listener is not None and team.first else Listener()
+    loop = _Loop(task, batches, folder, team, recipe, listener, fresh)
     try:
         if loop.first < loop.total:
             loop.run()
@@ -80,7 +85,7 @@ class _Loop:
     """A run from its first step in this process to its last; see :func:`fit`."""
 
     def __init__(self, task: Task, batches: Batches, folder: Path, team: Team, recipe: Recipe,
-                 listener: Listener) -> None:
+                 listener: Listener, fresh: bool) -> None:
         asked, count, batch = recipe.optimization, len(batches.photos), batches.batch
         if batch // 2 < team.size * asked.accumulate:
             raise ValueError(f"expected a batch of at least 2 photos for each of {team.size} processes and "
@@ -100,6 +105,8 @@ class _Loop:
         self.about = {"recipe": recipe.to_dict(), "total": self.total, "photos": photos}
         if team.number(int(photos, 16) >> 1) != int(photos, 16) >> 1:
             raise TrainingError(f"process {team.rank} has other photos than the first; every machine needs the same")
+        if fresh and team.first:
+            _discard(folder)
         self.first = self._resume()
         if self.first:
             listener.say(f"resuming from step {self.first} of {self.total}")
@@ -212,12 +219,19 @@ class _Loop:
         return step
 
 
+def _discard(folder: Path) -> None:
+    """Delete a run; other files in its folder stay."""
+    for name in FILES:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 @contextmanager
 def _stop_signals(say: Callable[[], None]) -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set, and ``say`` is called; a second Ctrl-C interrupts at once.
-
-    Outside the main thread, where Python has no signals, it is never set.
-    """
+    """An event that SIGTERM and Ctrl-C set, and ``say`` is called; a second Ctrl-C interrupts at once."""
     stopping = threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -227,10 +241,5 @@ def _stop_signals(say: Callable[[], None]) -> Iterator[threading.Event]:
             stopping.set()
             say()
 
-    main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT) if main}
-    try:
+    with on_signals(note, signal.SIGTERM, signal.SIGINT):
         yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

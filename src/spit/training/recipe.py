@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from spit.config import ModelConfig
-from spit.documents import flat, read_toml
+from spit.documents import differences, flat, read_toml
 from spit.options import Options, documented, option
 from spit.registry import architecture_of, weights_name
 from spit.training import TrainingError
@@ -169,6 +169,12 @@ class Recipe(Options):
         except (TypeError, ValueError) as error:
             raise TrainingError(f"{path or '--set'}: {error}") from error
 
+    def changes_since(self, old: Mapping[str, Any]) -> str:
+        """What changes the result and differs from an earlier recipe, which had the defaults of options added since."""
+        before, now = ({key: value for key, value in one.items() if key not in FREE}
+                       for one in (flat(type(self)().to_dict()) | flat(old), flat(self.to_dict())))
+        return differences(before, now)
+
 
 # Options that may change between two starts of one run, since they do not change its result.
 FREE = ("data.train", "data.validation", "data.workers", "data.resident", "data.kept", "run.output", "run.log",
@@ -191,16 +197,6 @@ RENAMED = {
 def recipes() -> dict[str, Path]:
     """The recipes that come with spit, by name."""
     return {path.stem: path for path in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
-
-
-def differences(old: Mapping[str, Any], new: Recipe) -> list[str]:
-    """The options that change the result and differ from those of an earlier run, as ``key was …, is …``.
-
-    An option that the run is older than had its default.
-    """
-    before, after = {**flat(type(new)().to_dict()), **flat(old)}, flat(new.to_dict())
-    return [f"{key} was {before.get(key)!r}, is {after.get(key)!r}" for key in sorted(before.keys() | after.keys())
-            if key not in FREE and before.get(key) != after.get(key)]
 
 
 def _find(path: Path) -> Path:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,13 +12,12 @@ from spit.training import TrainingError
 from spit.training.batches import Batches
 from spit.training.build import classification_job
 from spit.training.distributed import Team
-from spit.training.journal import CURVES, METRICS, REPORT, Listener, write_json, write_report
-from spit.training.loop import CHECKPOINTS, CLASSES, MODEL, RECIPE, fit
-from spit.training.recipe import Recipe, differences
+from spit.training.journal import Listener, write_json, write_report
+from spit.training.loop import FILES, RECIPE, RESULT, fit
+from spit.training.recipe import Recipe
 from spit.training.retrofit import RetrofitRecipe, retrofit_job
 
-RESULT, LOCK = "result.json", ".lock"
-FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorboard", RECIPE)  # removed in this order
+LOCK = ".lock"
 
 
 def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = None, fresh: bool = False,
@@ -27,7 +25,7 @@ def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = 
     """Train by a recipe. A folder that holds a run of the same recipe is resumed.
 
     Args:
-        fresh, force: see :func:`prepare`.
+        fresh, force: see :func:`check_run`.
 
     Returns:
         Steps, seconds, the metrics of the last validation and the folder of the model, with ``"finished": True`` if
@@ -38,12 +36,14 @@ def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = 
             _run(recipe, folder, team, Listener())
         return {}
     with claimed(folder):
-        done = prepare(folder, recipe, fresh, force)
+        done = check_run(folder, recipe, fresh, force)
         team.number(int(done is not None))
-        return {**done, "finished": True} if done is not None else _run(recipe, folder, team, listener or Listener())
+        if done is not None:
+            return {**done, "finished": True}
+        return _run(recipe, folder, team, listener or Listener(), fresh)
 
 
-def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[str, Any]:
+def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener, fresh: bool = False) -> dict[str, Any]:
     data = recipe.data
     if not data.train:
         raise TrainingError("expected photos to train on, got none; set data.train in the recipe or by "
@@ -53,7 +53,7 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener) -> dict[s
     listener.say(f"{summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
     batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.processes, data.resident,
                       Path(data.kept) if data.kept else None, data.whole)
-    outcome = fit(task, batches, folder, team, recipe, listener)
+    outcome = fit(task, batches, folder, team, recipe, listener, fresh)
     if not team.first:
         return {}
     result = {**outcome._asdict(), "name": name, "model": str(outcome.model), "photos": len(photos),
@@ -96,12 +96,12 @@ def claimed(folder: Path) -> Iterator[None]:
                         one.rmdir()
 
 
-def prepare(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
-    """Prepare a folder for a run, or for resuming the run that it holds; return its result if it has ended already.
+def check_run(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
+    """Check a folder for a run, or for resuming the run that it holds; return its result if it has ended already.
 
     Args:
         fresh: start a new run; refuse if the folder holds one.
-        force: with fresh, delete that one first.
+        force: with fresh, allow one, which :func:`~spit.training.loop.fit` deletes.
     """
     there = [name for name in FILES if (folder / name).exists()]
     ours = (folder / RECIPE).is_file()
@@ -109,17 +109,14 @@ def prepare(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = Fal
         if not force:
             raise TrainingError(f"{folder} holds a run already ({there[0]}); leave out --fresh to resume it, add "
                                 "--force to delete it, or choose another folder")
-        for name in there:
-            path = folder / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
     elif there and there != [RECIPE]:  # a recipe alone is left by a start that was killed
         old = _read(folder / RECIPE)
         if old is None:
             raise TrainingError(f"{folder} holds {there[0]}, but no run of spit; choose another folder")
-        changed = differences(old, recipe)
+        changed = recipe.changes_since(old)
         if changed:
-            raise TrainingError(f"{folder} holds a run of another recipe: {'; '.join(changed[:3])}; choose another "
-                                "folder, or --fresh --force to delete it")
+            raise TrainingError(f"{folder} holds a run of another recipe: {changed}; choose another folder, or --fresh "
+                                "--force to delete it")
         result = _read(folder / RESULT)
         if result is not None:
             return result
