@@ -59,5 +59,6 @@ def test_rows_are_rounded_up_but_in_training():
         assert rounded.shape == (2 * ROWS, 24)
         assert torch.equal(rounded[: ROWS + 1], values)
         assert not rounded[ROWS + 1 :].any()
+        assert len(round_rows(torch.ones(5000, 1))) == 5120  # 40 times 128
         for others in (values[:ROWS], values.double(), values[:0]):  # round, not by oneDNN, none
             assert round_rows(others) is others

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-ROWS = 16  # numbers of rows are rounded up to multiples of this: oneDNN compiles a product for each new one
+ROWS = 16  # the least multiple that numbers of rows are rounded up to
 _FROZEN = ContextVar("frozen", default=False)
 
 
@@ -57,12 +57,16 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = Fa
 
 
 def round_rows(values: Tensor) -> Tensor:
-    """Rows of zeros behind ``(ΣN, D)`` values, so that oneDNN's products serve many token counts; elsewhere none."""
-    excess = -len(values) % ROWS
+    """Rows of zeros behind ``(ΣN, D)`` values, so that oneDNN's products serve many token counts; elsewhere none.
+
+    oneDNN compiles a product for each new number of rows, and keeps it with its memory. So numbers are rounded up to
+    multiples of 16, or of a power of two that is at most a 32nd of them.
+    """
     training = torch.is_grad_enabled() and not _frozen()
-    if not excess or training or not _takes_onednn(values, product_dtype(values)):
+    if training or not _takes_onednn(values, product_dtype(values)):
         return values
-    return F.pad(values, (0, 0, 0, excess))
+    excess = -len(values) % max(ROWS, 2 ** (len(values).bit_length() - 6))
+    return F.pad(values, (0, 0, 0, excess)) if excess else values
 
 
 def product_dtype(values: Tensor) -> torch.dtype:
