@@ -56,8 +56,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("page", TESTED)
 def test_snippets(page: str, files: Path) -> None:
     [snippet] = blocks(page, "python")
-    names: dict[str, Any] = {"images": torch.rand(2, 3, 64, 64), "wide": torch.rand(3, 48, 80),
-                             "tall": torch.rand(3, 80, 48)}
+    names: dict[str, Any] = {"images": torch.rand(2, 3, 64, 64)}
     exec(compile(snippet, page, "exec"), names)
 
 
