@@ -110,6 +110,7 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
     ("optimization.betas=[0.9]", "expected betas of type tuple of 2 float, got \\(0.9,\\)"),
     ("optimization.betas=[0.9, 1.0]", "expected betas below 1, got 1.0"),
     ("optimization.precision=fp16", "expected precision to be one of fp32, bf16, got 'fp16'"),
+    ("data.size=7", r"\[data\] expected size of at least 16, got 7"),
     ("data.workers=-1", "expected workers of at least 0, got -1"),
     ("run.log=0", "expected log of at least 1, got 0"),
     ("augment.flip=2", "expected flip of at most 1, got 2"),

@@ -62,7 +62,7 @@ class DataRecipe(Options):
     train: tuple[str, ...] = option((), "Folders with a sub-folder for each class, or WebDataset shards")
     validation: tuple[str, ...] = option((), "Likewise, to measure accuracy on")
     side: int = option(288, "Side of the squares that photos are decoded to; crops are taken from them", least=1)
-    size: int = option(256, "Side of the squares that the model sees", least=1)
+    size: int = option(256, "Side of the squares that the model sees", least=16)
     workers: int = option(2, "Decoding processes; no more than there are cores", least=0)
     resident: bool = option(False, "Decode all photos once, into the memory of the device")
     kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
