@@ -158,6 +158,8 @@ class Recipe(Options):
         """
         try:
             written = {} if path is None else read_toml(_find(path).read_text())
+        except UnicodeDecodeError as error:
+            raise _no_recipe(path, "file that is not text") from error
         except (OSError, ValueError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
@@ -205,9 +207,15 @@ def _find(path: Path) -> Path:
     if path.name == str(path) and not path.is_file() and name in known:
         return known[name]
     if path.exists():
+        if path.is_dir():
+            raise _no_recipe(path, "folder")
         return path
     near = difflib.get_close_matches(name, known, n=3, cutoff=0)
     raise TrainingError(f"{path}: no such recipe; the nearest that come with spit are {', '.join(near)}")
+
+
+def _no_recipe(path: Path, got: str) -> TrainingError:
+    return TrainingError(f"{path}: expected a recipe, a TOML file or one of {', '.join(recipes())}, got a {got}")
 
 
 def _parse(change: str) -> tuple[str, Any]:
