@@ -143,7 +143,8 @@ def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsy
 def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyPatch,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--plugin", "no_such_module", "--help"]) == 2
-    assert "plugin no_such_module could not be imported: ModuleNotFoundError: No module named 'no_such_module'" in capsys.readouterr().err
+    assert ("plugin no_such_module could not be imported: ModuleNotFoundError: No module named 'no_such_module'"
+            in capsys.readouterr().err)
     for given, advice in {"mine.py": "mine", "../mine": "mine", "..": "MODULE", "": "MODULE"}.items():
         assert main(["--plugin", given, "--help"]) == 2
         assert (f"expected the name of a module, got {given!r}; in the folder of the file, give --plugin {advice}"

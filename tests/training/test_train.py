@@ -78,7 +78,7 @@ def test_a_run_among_the_photos_is_refused(key: str, source: str, place: str, re
     (tmp_path / "link").symlink_to("photos")
     before = sorted(tmp_path.rglob("*"))
     changed = recipe(f"{key}={tmp_path / source}")
-    with pytest.raises(TrainingError, match="expected a folder outside of the photos in .* for the run, got"):
+    with pytest.raises(TrainingError, match=r"expected a folder outside of the photos in .* for the run, got"):
         train(changed, tmp_path / place, Team(0, 1, torch.device("cpu")))
     assert sorted(tmp_path.rglob("*")) == before
     refuse_photos(tmp_path / "photos2", changed)

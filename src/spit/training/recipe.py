@@ -157,9 +157,7 @@ class Recipe(Options):
             TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
         """
         try:
-            written = {} if path is None else read_toml(_find(path).read_text())
-        except UnicodeDecodeError as error:
-            raise _no_recipe(path, "file that is not text") from error
+            written = {} if path is None else read_toml(_text(path))
         except (OSError, ValueError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
@@ -199,6 +197,13 @@ RENAMED = {
 def recipes() -> dict[str, Path]:
     """The recipes that come with spit, by name."""
     return {path.stem: path for path in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
+
+
+def _text(path: Path) -> str:
+    try:
+        return _find(path).read_text()
+    except UnicodeDecodeError as error:
+        raise _no_recipe(path, "file that is not text") from error
 
 
 def _find(path: Path) -> Path:
