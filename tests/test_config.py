@@ -46,8 +46,8 @@ def test_unknown_key_names_the_nearest():
 
 
 @pytest.mark.parametrize(("change", "error", "message"), [
-    ({"width": "192"}, TypeError, "expected width of type int, got '192'"),
-    ({"depth": True}, TypeError, "expected depth of type int, got True"),
+    ({"width": "192"}, TypeError, "expected width to be a whole number, got '192'"),
+    ({"depth": True}, TypeError, "expected depth to be a whole number, got True"),
     ({"gradients": 1}, TypeError, "expected gradients of type bool"),
     ({"tokenizer_options": []}, TypeError, "tokenizer_options"),
     ({"depth": 0}, ValueError, "at least 1, got 0"),

@@ -1,6 +1,6 @@
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, nan
 from pathlib import Path
 from threading import Lock
@@ -40,8 +40,8 @@ class Outer(Options):
 
 @pytest.mark.parametrize(("values", "error", "message"), [
     ({"count": 0}, ValueError, "expected count of at least 1, got 0"),
-    ({"count": 2.0}, TypeError, "expected count of type int, got 2.0"),
-    ({"count": True}, TypeError, "expected count of type int, got True"),
+    ({"count": 2.0}, TypeError, "expected count to be a whole number, got 2.0"),
+    ({"count": True}, TypeError, "expected count to be a whole number, got True"),
     ({"flag": 1}, TypeError, "expected flag of type bool, got 1"),
     ({"kind": "oval"}, ValueError, "expected kind to be one of round, square, got 'oval'"),
     ({"kind": "squar"}, ValueError, "did you mean 'square'"),
@@ -75,17 +75,21 @@ class Plain(Options):
     sizes: tuple[int, ...] = (1, 2)
     anything: object = None
     speaker: Speaks | None = None
+    share: float | None = None
+    counts: list[int] = field(default_factory=list)
     pair: Optional[tuple[int, int]] = None  # noqa: UP045, as users may write it
 
 
 @pytest.mark.parametrize(("values", "error", "message"), [
-    ({"cell": "a"}, TypeError, "^expected cell of type int, got 'a'$"),
-    ({"cell": True}, TypeError, "expected cell of type int, got True"),
+    ({"cell": "a"}, TypeError, "^expected cell to be a whole number, got 'a'$"),
+    ({"cell": True}, TypeError, "expected cell to be a whole number, got True"),
     ({"name": 3}, TypeError, "expected name of type str, got 3"),
     ({"shape": "squar"}, ValueError, "did you mean 'square'"),
     ({"order": 3}, TypeError, "expected order of type 1 or 2, got 3"),
     ({"order": "x"}, TypeError, "expected order of type 1 or 2, got 'x'"),
     ({"sizes": (1, "b")}, TypeError, "expected sizes of type tuple of int"),
+    ({"share": "two"}, TypeError, "^expected share to be a number or None, got 'two'$"),
+    ({"counts": 1}, TypeError, "^expected counts of type list, got 1$"),
 ])
 def test_plain_fields_are_checked_by_their_type(values, error, message):
     with pytest.raises(error, match=message):
@@ -205,6 +209,11 @@ def test_an_option_can_fix_others():
     assert Shape().sides == 3
     with pytest.raises(ValueError, match=r"^expected sides=4 with square=True, got 5; leave sides out$"):
         Shape(5, square=True)
+
+
+def test_an_unknown_name_that_is_near_none():
+    with pytest.raises(ValueError, match=r"^unknown option 'learning_rate'; known are rate, steps$"):
+        Inner.from_dict({"learning_rate": 1})
 
 
 def test_choices_and_names():

@@ -195,6 +195,8 @@ def test_images_that_are_refused(model: spit.SpitModel, given: Any, error: type[
 def test_sizes_that_are_refused(model: spit.SpitModel, images: list[Tensor]) -> None:
     with pytest.raises(ValueError, match="size of 1 to 16,384 pixels, got 0"):
         Predictor(model)(images, size=0)
+    with pytest.raises(TypeError, match=r"^expected crop to be True, False or None, got 'no'$"):
+        Predictor(model)(images, crop="no")  # type: ignore[arg-type]
 
 
 # What a prediction answers

@@ -142,7 +142,7 @@ def rewrite(folder, change):
     (lambda config: config["weights"].update(file="model-0123456789abcdef.safetensors"), "which is not there"),
     (lambda config: config.update(spit=99), "format 99"),
     (lambda config: config["model"].update(widht=8), "nearest known one is 'width'"),
-    (lambda config: config["model"].update(depth="one"), "expected depth of type int"),
+    (lambda config: config["model"].update(depth="one"), "expected depth to be a whole number"),
     (lambda config: config["model"].update(tokenizer="hexagon"), "'hexagon' is not registered"),
     (lambda config: config["model"].update(class_names=["ant"]), "expected class_names for 3 classes, got 1"),
     (lambda config: config["model"].update(class_names=[1, 2, 3]), "expected class_names of type tuple of str"),

@@ -19,6 +19,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Kind = TypeVar("Kind", bound=type)
+NUMBERS = {int: "a whole number", float: "a number"}
 SECTION = re.compile(r"\n\n    (?=(?:Shape|Example|Note|Raises|References):\n)")
 
 
@@ -109,7 +110,7 @@ def check(options: Any) -> None:
     for item, kind, spec in declared(type(options), plain=True):
         value = getattr(options, item.name)
         if value is not item.default and not _fits(kind, value):
-            raise TypeError(f"expected {item.name} of type {type_name(kind)}, got {value!r}")
+            raise TypeError(f"expected {item.name} {_of_type(kind)}, got {value!r}")
         spec.check(item.name, value)
 
 
@@ -155,12 +156,13 @@ def check_choice(name: str, value: object, known: Iterable[str], hint: str = "")
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise ValueError for the first name that is not known; name the nearest."""
+    """Raise ValueError for the first name that is not known; name the nearest, or all if none is near."""
     known = list(known)
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0)
-            hint = f"; the nearest known one is {near[0]!r}" if near else ""
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = (f"; the nearest known one is {near[0]!r}" if near else
+                    f"; known are {', '.join(known)}" if known else "")
             raise ValueError(f"unknown {what} {name!r}{hint}")
 
 
@@ -176,6 +178,15 @@ def type_name(kind: Any) -> str:
         inner = get_args(kind)
         return f"tuple of {'' if inner[-1] is Ellipsis else f'{len(inner)} '}{type_name(inner[0])}"
     return getattr(kind, "__name__", str(kind))
+
+
+def _of_type(kind: Any) -> str:
+    """What a value should be: "to be a number or None", "of type bool"."""
+    union = isinstance(kind, UnionType) or get_origin(kind) is Union
+    inner = get_args(kind) if union else (kind,)
+    if inner[0] in NUMBERS and all(one in (*NUMBERS, NoneType) for one in inner):
+        return "to be " + " or ".join(NUMBERS.get(one, "None") for one in inner)
+    return f"of type {type_name(kind)}"
 
 
 def _fits(kind: Any, value: Any) -> bool:

@@ -160,6 +160,8 @@ class Predictor:
                 images above 512 × 512 pixels are seen at that many). Maps of whole images come back at the image's own
                 pixels.
         """
+        if crop is not None and not isinstance(crop, bool):
+            raise TypeError(f"expected crop to be True, False or None, got {crop!r}")
         _check(self.model, size)  # its mode may have changed
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
         seen: list[Tensor] = []

@@ -57,7 +57,7 @@ def test_threads_of_training_do_not_spin(verb: str, policy: str, tmp_path: Path)
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     done = subprocess.run([sys.executable, "-m", "spit.cli", "--plugin", "asks", verb], capture_output=True, text=True,
                           check=False, cwd=tmp_path, env=environment)
-    assert done.stderr == f"spit: a plugin could not be imported: {policy}\n"
+    assert done.stderr == f"spit: plugin asks could not be imported: ImportError: {policy}\n"
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -143,7 +143,8 @@ def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsy
 def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyPatch,
                                                      capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--plugin", "no_such_module", "--help"]) == 2
-    assert "a plugin could not be imported: No module named 'no_such_module'" in capsys.readouterr().err
+    assert ("plugin no_such_module could not be imported: ModuleNotFoundError: No module named 'no_such_module'"
+            in capsys.readouterr().err)
     for given, advice in {"mine.py": "mine", "../mine": "mine", "..": "MODULE", "": "MODULE"}.items():
         assert main(["--plugin", given, "--help"]) == 2
         assert (f"expected the name of a module, got {given!r}; in the folder of the file, give --plugin {advice}"
@@ -151,6 +152,21 @@ def test_only_a_plugin_that_fails_is_called_a_plugin(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("spit.cli.tokenize.find_inputs", raising(ImportError("not a plugin's")))
     with pytest.raises(ImportError, match="not a plugin's"):
         main(["tokenize", "a.png"])
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("x = 1\ny = 2\nz =\n", "SyntaxError: invalid syntax (broken.py, line 3)"),
+    ("raise TypeError('cannot\\ninherit')\n", "TypeError: cannot inherit"),
+    ("raise KeyError\n", "KeyError")])
+def test_a_plugin_that_raises_is_one_line(text: str, told: str, spit: Callable[..., Any], tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert spit("--plugin", "broken", "--help").error == f"spit: plugin broken could not be imported: {told}\n"
+    monkeypatch.setenv("SPIT_TRACEBACK", "1")
+    with pytest.raises(ImportError, match="plugin broken"):
+        main(["--plugin", "broken", "--help"])
 
 
 def test_a_plugin_may_follow_the_verb(spit: Callable[..., Any], tmp_path: Path,

@@ -38,6 +38,9 @@ def test_what_is_wrong_is_one_line(spit: Run, save_tiny: Callable[..., Path], tm
     assert "square patches" in spit("export", save_tiny(), "--format", "torch", "--input", "pixels", "-o", target).error
     assert "a folder that exists" in spit("export", save_tiny(), "--format", "torch", "-o",
                                           tmp_path / "nowhere" / "a.pt2").error
+    assert "expected a file for --output, got -\n" in spit("export", save_tiny(), "--format", "torch", "-o", "-").error
+    (tmp_path / "file").write_text("")
+    assert f"got the file {tmp_path / 'file'}" in spit("export", "no_such_model", "-o", tmp_path / "file/a.pt2").error
     assert "expected one --model, got none" in spit("export", "-o", target).error
     assert "expected one --model, got a, b" in spit("export", "b", "--model", "a", "-o", target).error
     assert not target.exists()

@@ -65,7 +65,7 @@ def test_a_refused_option_and_an_error_of_ours_are_told_as_they_are(spit: Callab
                                                                     photo: Callable[..., Path]) -> None:
     path = photo(tmp_path / "a.png")
     model = library.create_model("vit_tiny_16", num_classes=2, depth=1)
-    with pytest.raises(TypeError, match=r"^expected cell of type int, got 'a'$"):
+    with pytest.raises(TypeError, match=r"^expected cell to be a whole number, got 'a'$"):
         model.with_tokenizer("grid", cell="a")
     with pytest.raises(ZeroDivisionError):  # in Python, the tokenizer's own
         library.create_tokenizer("grid")(library.load_image(path))

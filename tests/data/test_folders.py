@@ -106,7 +106,7 @@ def test_a_url_in_place_of_a_folder() -> None:
 
 def test_a_file_instead_of_a_folder(tmp_path: Path) -> None:
     touch(tmp_path, "cat.jpg")
-    assert "got a file" in refusal(tmp_path / "cat.jpg")
+    assert refusal(tmp_path / "cat.jpg").endswith("cat.jpg: expected a folder, got a file")
 
 
 def test_a_folder_that_cannot_be_listed_is_not_skipped(

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +176,12 @@ def test_tests_and_table():
     assert "| flow | 0.630 ± 0.353; paper 0.259 | 0.350 ± 0.196; paper 0.558 |" in found
     assert "| flow against lime | t = " in found
     assert "random against lime" not in found
+
+
+def test_times_have_no_interval():
+    own = replace(faithfulness(), further={"seconds": [0.25, 0.26], "saco": [0.5, 0.25]})
+    [_, further] = FaithfulnessProtocol(Path("data"), [], []).sheets(summarize([own]))
+    assert "| flow | 0.375 ± 0.245 | 0.255 |" in further.markdown()
 
 
 def test_models_stand_side_by_side():

@@ -71,6 +71,8 @@ def test_folders_of_other_names_and_deeper_ones(tmp_path: Path) -> None:
         find_samples(tmp_path, FOLDERS)
     with pytest.raises(ImageError, match="no such path exists"):
         find_samples(tmp_path / "nowhere")
+    with pytest.raises(ImageError, match=r"b\.jpg: expected a folder of images and masks, got a file$"):
+        find_samples(tmp_path / "photos" / "b.jpg")
 
 
 @pytest.mark.parametrize(("values", "foreground", "counted"), [

@@ -99,17 +99,19 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
 @pytest.mark.parametrize(("change", "words"), [
     ("optimization.epoch=3", r"\[optimization\] unknown option 'epoch'; the nearest known one is 'epochs'"),
     ("optimizer.epochs=3", "unknown section 'optimizer'; the nearest known one is 'optimization'"),
+    ("optimization.learning_rate=1", "unknown option 'learning_rate'; known are epochs, batch, accumulate, lr, "),
     ("augment.cutmixing=1", "the nearest known one is 'cutmix'"),
-    ("optimization.epochs=many", "expected epochs of type float, got 'many'"),
-    ("optimization.batch=2.5", "expected batch of type int, got 2.5"),
+    ("optimization.epochs=many", "expected epochs to be a number, got 'many'"),
+    ("optimization.batch=2.5", "expected batch to be a whole number, got 2.5"),
     ("optimization.compile=1", "expected compile of type bool, got 1"),
-    ("optimization.accumulate=true", "expected accumulate of type int, got True"),
+    ("optimization.accumulate=true", "expected accumulate to be a whole number, got True"),
     ("optimization.batch=7", "expected an even batch"),
     ("optimization.epochs=0", "expected epochs above 0, got 0"),
     ("optimization.ema=1", "expected ema below 1, got 1"),
     ("optimization.betas=[0.9]", "expected betas of type tuple of 2 float, got \\(0.9,\\)"),
     ("optimization.betas=[0.9, 1.0]", "expected betas below 1, got 1.0"),
     ("optimization.precision=fp16", "expected precision to be one of fp32, bf16, got 'fp16'"),
+    ("data.size=7", r"\[data\] expected size of at least 16, got 7"),
     ("data.workers=-1", "expected workers of at least 0, got -1"),
     ("run.log=0", "expected log of at least 1, got 0"),
     ("augment.flip=2", "expected flip of at most 1, got 2"),
@@ -130,6 +132,11 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Recipe.read(Path("smoke.toml")).run.seed == 7, "a file that is there comes first"
     with pytest.raises(TrainingError, match=r"smok: no such recipe; the nearest that come with spit are smoke, "):
         Recipe.read(Path("smok"))
+    with pytest.raises(TrainingError, match=r"^\.: expected a recipe, a TOML file or .*smoke, .*, got a folder$"):
+        Recipe.read(Path("."))
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0")
+    with pytest.raises(TrainingError, match=r"^photo\.jpg: expected a recipe, .*, got a file that is not text$"):
+        Recipe.read(Path("photo.jpg"))
 
 
 def test_they_are_inside_the_package() -> None:

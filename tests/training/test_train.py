@@ -22,7 +22,7 @@ from spit.training.build import classification_job
 from spit.training.distributed import Team
 from spit.training.journal import write_json
 from spit.training.recipe import DataRecipe, ModelRecipe, Recipe
-from spit.training.train import check_run, claimed, train
+from spit.training.train import check_run, claimed, refuse_photos, train
 from spit.training.validate import Validation
 from spit.weights import save
 
@@ -67,6 +67,21 @@ def test_a_run_that_is_refused_deletes_nothing(recipe: Callable[..., Recipe], tm
     assert train(recipe(*short, own), tmp_path / "run", team, fresh=True, force=True)["resumed"] == 0
     assert (tmp_path / "run/mine.txt").exists()
     assert len([*(tmp_path / "run").rglob("*")]) == len(before), "nothing of the earlier run is left"
+
+
+@pytest.mark.parametrize("key", ["data.train", "data.validation"])
+@pytest.mark.parametrize(("source", "place"), [
+    ("photos", "photos"), ("photos/", "photos/a/run"), ("photos/a/..", "link/run"), ("pho*", "photos/b")])
+def test_a_run_among_the_photos_is_refused(key: str, source: str, place: str, recipe: Callable[..., Recipe],
+                                           tmp_path: Path) -> None:
+    (tmp_path / "photos/a").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("photos")
+    before = sorted(tmp_path.rglob("*"))
+    changed = recipe(f"{key}={tmp_path / source}")
+    with pytest.raises(TrainingError, match=r"expected a folder outside of the photos in .* for the run, got"):
+        train(changed, tmp_path / place, Team(0, 1, torch.device("cpu")))
+    assert sorted(tmp_path.rglob("*")) == before
+    refuse_photos(tmp_path / "photos2", changed)
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -3,9 +3,10 @@
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -58,7 +59,9 @@ def _main(given: list[str]) -> int:
             try:
                 load_plugins(named)
             except ImportError as error:
-                print(f"spit: a plugin could not be imported: {error}", file=sys.stderr)
+                if os.environ.get("SPIT_TRACEBACK") == "1":
+                    raise
+                print(f"spit: {error}", file=sys.stderr)
                 return 2
             from spit.cli.app import run
 
@@ -108,6 +111,9 @@ def load_plugins(given: Sequence[str]) -> None:
 
     They are named by ``spit --plugin MODULE``, by the environment variable SPIT_PLUGINS (with commas between), or by
     entry points of the group ``spit.plugins``.
+
+    Raises:
+        ImportError: the name is not that of a module, or the module raised an exception.
     """
     named = [*(name for name in os.environ.get("SPIT_PLUGINS", "").split(",") if name), *given]
     if named and str(Path.cwd()) not in sys.path:
@@ -117,6 +123,14 @@ def load_plugins(given: Sequence[str]) -> None:
             path = Path(name)
             raise ImportError(f"expected the name of a module, got {name!r}; in the folder of the file, give --plugin "
                               f"{path.stem if path.stem.isidentifier() else 'MODULE'}")
-        import_module(name)
+        _load(name, partial(import_module, name))
     for point in entry_points(group="spit.plugins"):
-        point.load()
+        _load(point.name, point.load)
+
+
+def _load(name: str, load: Callable[[], object]) -> None:
+    try:
+        load()
+    except Exception as error:  # of somebody else's code
+        said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+        raise ImportError(f"plugin {name} could not be imported: {said}") from error

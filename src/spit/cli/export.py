@@ -9,6 +9,7 @@ import typer
 from spit.cli.console import print_json, show, shown, tell, waiting
 from spit.cli.evaluate import JsonOnly
 from spit.cli.options import Models
+from spit.cli.outputs import check_folder
 from spit.export import Exporting
 from spit.export import export as write
 from spit.options import Options, same
@@ -33,6 +34,9 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
     tolerance nothing is written. The file carries the tokenizer's options and the class names, so that spit.runtime
     runs it on images without torch. A tokenizer or features of your own are not in the file; a line says so.
     """
+    if str(output) == "-":
+        raise ValueError("expected a file for --output, got -")
+    check_folder(output.parent)
     model = Models((*choice.model, *([] if source is None else [source]))).expect_one()
     with waiting("Exporting", patience=0) as say:  # three stages, of which one can take half a minute
         written = write(load_model(model), output, exporting, say)

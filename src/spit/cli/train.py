@@ -54,6 +54,8 @@ def carry_out(recipe: "Recipe", run: RunOptions, running: Running) -> int:
     from spit.training.distributed import Team
     from spit.training.train import train as train_recipe
 
+    if run.force and not run.fresh:
+        raise ValueError("--force needs --fresh")
     folder = run.output if run.output is not None else Path(recipe.run.output)
     team = Team.join(running.place)
     many = team.together

@@ -47,7 +47,7 @@ def photos_and_results(root: str | os.PathLike[str],
     """What :func:`image_paths` lists, and the pictures that spit wrote about photos."""
     root = Path(root)
     if root.is_file():
-        raise ImageError(f"{root}: expected a folder, got a file; load_image reads a single image")
+        raise ImageError(f"{root}: expected a folder, got a file")
     if not root.is_dir():
         name = printable(root)
         raise ImageError(f"{name}: expected a folder, {no_such_path(name)}")

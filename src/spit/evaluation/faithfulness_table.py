@@ -150,7 +150,7 @@ def further_sheet(rows: Sequence[Row]) -> Sheet:
     names = [name for name in FIGURES if any(name in row.further for row in rows)]
     cells = []
     for row in rows:
-        cells.append([row.model, row.method, *(_text(row.further[name]) for name in names)])
+        cells.append([row.model, row.method, *(_further(row, name) for name in names)])
         tests = [row.tests.get(f"{name} {'>' if FIGURES[name][1] else '<'} lime") for name in names]
         if any(tests) and row.method != "random":
             cells.append([row.model, f"{row.method} against lime", *(str(test or "") for test in tests)])
@@ -185,6 +185,12 @@ def _figures(row: Row | None) -> list[str]:
     paper = ["", ""] if row.paper is None else [f"; paper {value:.3f}" for value in row.paper]
     return [_text(score) + published
             for score, published in zip((row.comprehensiveness, row.sufficiency), paper, strict=True)]
+
+
+def _further(row: Row, name: str) -> str:
+    """One of the other figures; a time has no interval."""
+    score = row.further[name]
+    return f"{score.value:.3f}" if name == "seconds" else _text(score)
 
 
 def _text(score: Score) -> str:

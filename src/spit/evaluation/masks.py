@@ -105,7 +105,8 @@ def find_samples(data: Path, options: MaskFolders = MaskFolders()) -> list[Sampl
 def _layout(data: Path) -> tuple[str, str]:
     if not data.is_dir():
         name = printable(data)
-        raise ImageError(f"{name}: expected a folder of images and masks, {no_such_path(name)}")
+        got = "got a file" if data.is_file() else no_such_path(name)
+        raise ImageError(f"{name}: expected a folder of images and masks, {got}")
     for images, masks in LAYOUTS:
         if (data / images).is_dir() and (data / masks).is_dir():
             return images, masks

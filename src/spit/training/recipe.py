@@ -62,7 +62,7 @@ class DataRecipe(Options):
     train: tuple[str, ...] = option((), "Folders with a sub-folder for each class, or WebDataset shards")
     validation: tuple[str, ...] = option((), "Likewise, to measure accuracy on")
     side: int = option(288, "Side of the squares that photos are decoded to; crops are taken from them", least=1)
-    size: int = option(256, "Side of the squares that the model sees", least=1)
+    size: int = option(256, "Side of the squares that the model sees", least=16)
     workers: int = option(2, "Decoding processes; no more than there are cores", least=0)
     resident: bool = option(False, "Decode all photos once, into the memory of the device")
     kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
@@ -157,7 +157,7 @@ class Recipe(Options):
             TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
         """
         try:
-            written = {} if path is None else read_toml(_find(path).read_text())
+            written = {} if path is None else read_toml(_text(path))
         except (OSError, ValueError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
@@ -199,15 +199,28 @@ def recipes() -> dict[str, Path]:
     return {path.stem: path for path in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
 
 
+def _text(path: Path) -> str:
+    try:
+        return _find(path).read_text()
+    except UnicodeDecodeError as error:
+        raise _no_recipe(path, "file that is not text") from error
+
+
 def _find(path: Path) -> Path:
     """The file, or the recipe of spit that a bare name means, with or without ``.toml``."""
     known, name = recipes(), path.name.removesuffix(".toml")
     if path.name == str(path) and not path.is_file() and name in known:
         return known[name]
     if path.exists():
+        if path.is_dir():
+            raise _no_recipe(path, "folder")
         return path
     near = difflib.get_close_matches(name, known, n=3, cutoff=0)
     raise TrainingError(f"{path}: no such recipe; the nearest that come with spit are {', '.join(near)}")
+
+
+def _no_recipe(path: Path, got: str) -> TrainingError:
+    return TrainingError(f"{path}: expected a recipe, a TOML file or one of {', '.join(recipes())}, got a {got}")
 
 
 def _parse(change: str) -> tuple[str, Any]:
