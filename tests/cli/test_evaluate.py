@@ -96,6 +96,8 @@ def test_bad_input_is_one_line(spit: Run, data: Path, tmp_path: Path) -> None:
 def test_data_is_looked_for_before_extras(spit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spit.evaluation.superpixels.methods.find_spec", lambda name: None)
     assert "no such path exists" in spit("evaluate", "superpixels", "--data", tmp_path / "nowhere").error
+    (tmp_path / "file").write_text("")
+    assert spit("evaluate", "superpixels", "--data", tmp_path / "file").error.endswith("labels/, got a file\n")
 
 
 def test_a_missing_extra_is_named(spit: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

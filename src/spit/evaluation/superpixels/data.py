@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from spit.data.folders import image_paths
-from spit.data.images import load_image
+from spit.data.images import load_image, no_such_path
 from spit.errors import ImageError, MissingExtra
 from spit.evaluation.libraries import library
 from spit.evaluation.samples import Sample
@@ -35,8 +35,8 @@ def find_samples(folder: Path) -> list[Sample]:
     """The images below ``images/`` of a folder, in order, each with its segmentations."""
     wanted = " or ".join(f"{name}/" for name in TRUTHS)
     if not folder.is_dir():
-        raise ImageError(f"{folder}: expected a folder with images/ and {wanted}, but no such path exists; "
-                         "check the spelling")
+        got = "got a file" if folder.is_file() else no_such_path(str(folder))
+        raise ImageError(f"{folder}: expected a folder with images/ and {wanted}, {got}")
     roots = [folder / name for name in TRUTHS if (folder / name).is_dir()]
     if not (folder / "images").is_dir() or not roots:
         raise ImageError(f"{folder}: expected images/ and {wanted} in it, found no {'images/' if roots else wanted}; "
