@@ -52,9 +52,9 @@ def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model
     photo(tmp_path / "in/a.png", 600, 500)
     result = spit(*base)
     assert result.code == 0, result.err
-    assert "1 image was reduced to 512 × 512 = 262,144 pixels before the model saw it; --size SIDE" in result.out
+    assert "1 image was reduced to 262,144 pixels, as of 512 × 512, before the model saw it; --size SIDE" in result.out
     photo(tmp_path / "in/b.png", 600, 500, seed=1)
-    assert "2 images were reduced to 512 × 512 = 262,144 pixels before the model saw them" in spit(*base).out
+    assert "2 images were reduced to 262,144 pixels, as of 512 × 512, before the model saw them" in spit(*base).out
     assert "pixels before" not in spit(*base, "--size", 64).out
 
 

@@ -91,8 +91,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
             show(f"{plural(empty, 'image')} without a foreground: nothing to cut")
         reduced = sum(document["seen"] != [document["width"], document["height"]] for document in documents)
         if reduced and models.size is None:
-            show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to 512 × 512 = {SEEN:,} "
-                 f"pixels before the model saw {'it' if reduced == 1 else 'them'}; --size SIDE asks for more")
+            show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to {SEEN:,} pixels, "
+                 f"as of 512 × 512, before the model saw {'it' if reduced == 1 else 'them'}; --size SIDE asks for more")
         if shared.taken:
             show(f"{len(shared.taken)} of {len(documents)} were done earlier with these settings; --again repeats them")
 
