@@ -194,7 +194,7 @@ def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path,
                   tmp_path / "out", "--method", "flow,lime,token_rise")
     steps = ("cutting it into tokens (the first run compiles)", "map by flow", "map by lime",
              "map by lime, 32 passes of at most 40", "map by lime, 40 passes of at most 40",
-             "map by token_rise", *(f"map by token_rise, {done} passes of at most 40" for done in (15, 30, 33)),
+             "map by token_rise", *(f"map by token_rise, {done} passes of at most 40" for done in (15, 30)),
              "drawing, with occlusions")
     assert result.err.splitlines() == [f"spit: Explaining {name}.png: {step}" for name in "ab" for step in steps]
 
@@ -230,7 +230,7 @@ def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
     assert part["target"]["index"] == 281
     assert "did you mean 'crane (bird)' or 'crane (machine)'" in spit(*base, "--target", "crane").error
     refused = spit(*base, "--target", "kitty").error
-    assert "got 'kitty'; did you mean 'kit fox' or \"carpenter's kit\" or 'kite'?" in refused
+    assert "got 'kitty'; did you mean 'kit fox' or \"carpenter's kit\"?" in refused
     assert "spit classify --top 20 lists names" in refused
 
 

@@ -67,12 +67,13 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def track(items: Sequence[Item], description: str, patience: float = PATIENCE) -> Iterator[tuple[Iterator[Item], Say]]:
+def track(items: Sequence[Item], description: str,
+          patience: float | None = None) -> Iterator[tuple[Iterator[Item], Say]]:
     """The items behind a progress bar, and a function that shows what is being done.
 
-    If stderr is no terminal there is no bar, and progress is a line at most every ``patience`` seconds.
+    If stderr is no terminal there is no bar, and progress is a line at most every ``patience`` (10) seconds.
     """
-    console = Console(stderr=True)
+    console, patience = Console(stderr=True), PATIENCE if patience is None else patience
     counts = (progress.BarColumn(), progress.MofNCompleteColumn()) if len(items) > 1 else ()
     columns = (progress.SpinnerColumn(), progress.TextColumn("{task.description}", markup=False), *counts,
                progress.TimeElapsedColumn())
@@ -114,7 +115,7 @@ class LongBar(progress.Progress):
 
 
 @contextmanager
-def waiting(description: str, patience: float = PATIENCE) -> Iterator[Say]:
+def waiting(description: str, patience: float | None = None) -> Iterator[Say]:
     """A spinner with the elapsed time, and a function that shows what is being done; see :func:`track`."""
     with track([None], description, patience) as (_, say):
         yield say
