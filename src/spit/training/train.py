@@ -64,7 +64,7 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener, fresh: bo
     config, parent = task.module.config, recipe.parent.weights if isinstance(recipe, RetrofitRecipe) else ""
     told = {**recipe.to_dict(), "model": recipe.model.describe(config, parent),
             "data": {**data.to_dict(), "workers": data.processes}}  # not more than there were cores
-    write_report(folder, name if parent else recipe.model.title(config), told, result, listener.say)
+    write_report(folder, name if parent else recipe.model.title(config), told, result)
     write_json(folder / RESULT, result)  # last: the run has ended
     return result
 
