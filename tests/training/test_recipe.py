@@ -107,8 +107,8 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
     ("optimization.accumulate=true", "expected accumulate to be a whole number, got True"),
     ("optimization.batch=7", "expected an even batch"),
     ("optimization.epochs=0", "expected epochs above 0, got 0"),
-    ("optimization.epochs=0.5", r"tiny\.toml: \[optimization\] expected warmup of at most 0.5, the epochs of the run, got "
-     "1; set optimization.warmup too"),
+    ("optimization.epochs=0.5", r"tiny\.toml: \[optimization\] expected warmup of at most 0.5, the epochs of the run, "
+     "got 1; set optimization.warmup too"),
     ("optimization.warmup=4.5", "expected warmup of at most 4, the epochs of the run, got 4.5"),
     ("optimization.ema=1", "expected ema below 1, got 1"),
     ("optimization.betas=[0.9]", "expected betas of type tuple of 2 float, got \\(0.9,\\)"),
@@ -219,7 +219,7 @@ def test_a_model_that_comes_with_spit(source: str) -> None:
     model = build_model(Recipe(model=ModelRecipe("vit_base_16", source)), 3)
     assert model.config == known.config.replace(num_classes=3)
     assert torch.equal(model.embedder.projection.weight, known.embedder.projection.weight)
-    with pytest.raises(WeightsError, match="expected depth=12, .* got depth=13"):
+    with pytest.raises(WeightsError, match=r"expected depth=12, .* got depth=13"):
         build_model(Recipe(model=ModelRecipe(pretrained=source, options={"depth": 13})), 3)
 
 

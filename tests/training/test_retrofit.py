@@ -104,7 +104,7 @@ def test_a_start_with_other_options(run: Run, tmp_path: Path) -> None:
     assert load_model(run("finer", *finer)["model"]).config.resolution == 6
     with pytest.raises(ValueError, match="unknown option of tokenizer 'superpixel': 'nonsense'"):
         run("c", f"model.pretrained={tmp_path / 'a/model'}", "model.options.tokenizer_options.nonsense=3")
-    with pytest.raises(WeightsError, match="expected gradients=True, .* got gradients=False"):
+    with pytest.raises(WeightsError, match=r"expected gradients=True, .* got gradients=False"):
         run("d", f"model.pretrained={tmp_path / 'a/model'}", "model.options.gradients=false")
 
 
