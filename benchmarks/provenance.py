@@ -16,10 +16,9 @@ from rich.progress import Progress
 
 import spit
 from spit import kernels
-from spit.cli import STOPPED
 from spit.errors import SpitError, Stopped
 from spit.evaluation.runner import Runner
-from spit.interruption import on_signals
+from spit.interruption import STOPPED, on_signals
 
 PARENT = "weights/deit_tiny_patch16_224.safetensors"
 ROOT = Path(__file__).resolve().parents[1]

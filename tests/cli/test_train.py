@@ -103,7 +103,8 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path,
     assert "outside of the photos" in spit(*command, "-o", tmp_path / "photos/odd/run").error
     assert "got a folder" in spit("train", tmp_path / "photos").error
     (tmp_path / "file").write_text("")
-    assert "expected a folder for the run, got the file" in spit(*command, "-o", tmp_path / "file").error
+    assert "expected a folder for --output, got the file" in spit(*command, "-o", tmp_path / "file").error
+    assert "cannot write to the folder" in spit(*command, "-o", tmp_path / "file/run").error
     assert "expected num_classes of at least 2" in spit(
         *command, "--set", "model.options.num_classes=1", "-o", tmp_path / "fourth").error
     small = spit(*command, "--set", "optimization.batch=2", "--set", "optimization.accumulate=2")

@@ -102,7 +102,7 @@ def test_a_claim(tmp_path: Path) -> None:
             (tmp_path / "a/new/recipe.json").touch()
     assert (tmp_path / "a/new/recipe.json").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrainingError, match="expected a folder for the run, got the file"), claimed(tmp_path / "file"):
+    with pytest.raises(FileExistsError, match="file"), claimed(tmp_path / "file"):
         pass
 
 
