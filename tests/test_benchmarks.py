@@ -23,14 +23,14 @@ GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--i
          "photos": ["--output", "made"],
          "retrofit": ["--parent", "nowhere.pth", "--images", "nowhere", "--validation", "nowhere"]}
 WORKING = """
+from time import sleep
 from provenance import launch
 from spit.evaluation.superpixels.workers import open_workers
 
 def main():
     with open_workers(1) as workers:
-        for number in workers(abs, range(10**6)):
-            if number == 0:
-                print("at work", flush=True)
+        for _ in workers(sleep, [0.05] * 2000):
+            print("at work", flush=True)
 
 if __name__ == "__main__":
     launch(main)
