@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,21 +16,31 @@ from rich.progress import Progress
 
 import spit
 from spit import kernels
-from spit.errors import SpitError
+from spit.errors import SpitError, Stopped
 from spit.evaluation.runner import Runner
+from spit.interruption import STOPPED, on_signals
 
 PARENT = "weights/deit_tiny_patch16_224.safetensors"
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def launch(main: Callable[[], None]) -> None:
-    """Run a benchmark; data that is missing or cannot be read is one line on stderr, and exit code 2."""
+    """Run a benchmark; data that is missing or cannot be read is one line on stderr, and exit code 2.
+
+    Ctrl-C and SIGTERM stop it as they stop ``spit``: one line, and exit code 130.
+    """
     kernels.compile_at_once()  # no clock should see plain operations serve
     try:
-        main()
+        with on_signals(signal.default_int_handler, signal.SIGTERM):
+            main()
+    except (KeyboardInterrupt, Stopped) as error:
+        code, line = STOPPED, str(error) or "stopped"
     except (SpitError, OSError) as error:
-        print(f"{Path(sys.argv[0]).name}: {' '.join(str(error).split())}", file=sys.stderr)
-        raise SystemExit(2) from None
+        code, line = 2, " ".join(str(error).split())
+    else:
+        return
+    print(f"{Path(sys.argv[0]).name}: {line}", file=sys.stderr)
+    raise SystemExit(code)
 
 
 def arguments(purpose: str) -> argparse.ArgumentParser:

@@ -55,7 +55,8 @@ def trained(model: str, batch: int, images: str, steps: int, workers: int, devic
     recipe = Recipe(
         ModelRecipe(model, options={"drop_path": 0.2}),
         DataRecipe((images,), side=288, size=SIZE, workers=workers, resident=True),
-        optimization=Optimization(epochs=epochs, batch=batch, precision="bf16" if cuda else "fp32", compile=cuda),
+        optimization=Optimization(epochs=epochs, batch=batch, warmup=0, precision="bf16" if cuda else "fp32",
+                                  compile=cuda),
         run=RunRecipe(seed=SEED, log=LOG, checkpoint=10**6, validate=0))
     with tempfile.TemporaryDirectory() as folder:
         train(recipe, Path(folder), Team.join(device.type))

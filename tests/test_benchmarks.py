@@ -1,6 +1,8 @@
 """The scripts of benchmarks/: missing data is one line and exit code 2, and figures are drawn into new folders."""
 
 import runpy
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,19 @@ GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--i
          "imagenette": ["--photos", "nowhere", "--output", "made"],
          "photos": ["--output", "made"],
          "retrofit": ["--parent", "nowhere.pth", "--images", "nowhere", "--validation", "nowhere"]}
+WORKING = """
+from time import sleep
+from provenance import launch
+from spit.evaluation.superpixels.workers import open_workers
+
+def main():
+    with open_workers(1) as workers:
+        for _ in workers(sleep, [0.05] * 2000):
+            print("at work", flush=True)
+
+if __name__ == "__main__":
+    launch(main)
+"""
 Run = Callable[..., tuple[int, str]]
 
 
@@ -65,6 +80,19 @@ def test_every_script_is_launched() -> None:
     for script in SCRIPTS:
         text = (BENCHMARKS / f"{script}.py").read_text()
         assert text.endswith('if __name__ == "__main__":\n    launch(main)\n'), script
+
+
+def test_a_stopped_script_says_so_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "working.py"
+    script.write_text(WORKING)
+    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS), prepend=":")
+    with subprocess.Popen([sys.executable, str(script)], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "at work\n"
+        process.send_signal(signal.SIGTERM)
+        told = process.communicate(timeout=60)[1]
+    assert (process.returncode, told) == (130, "working.py: stopped\n")
 
 
 def test_kinds_of_images_are_timed(run: Run) -> None:

@@ -197,8 +197,13 @@ def test_other_number_of_classes_gets_a_fresh_head(checkpoint):
 @pytest.mark.parametrize(("name", "options", "message"), [
     ("vit_small_16", {}, "is no vit_small_16: expected width 384, got 192"),
     ("spit_tiny_16", {}, "expected tokenizer superpixel, got patch; .*with_tokenizer"),
-    ("vit_tiny_16", {"gradients": True}, "embedder.projection.weight expected"),
-    ("vit_tiny_16", {"layer_scale": None}, "scale1.factor is unexpected"),
+    ("vit_tiny_16", {"gradients": True}, "expected gradients=False, which its weights were learnt for, got gradients="),
+    ("vit_tiny_16", {"layer_scale": None}, "expected layer_scale=1e-05, .*, got layer_scale=None; leave it out, or "
+     "start without pretrained weights"),
+    ("vit_tiny_16", {"depth": 3, "mlp_ratio": 2.0}, r"expected depth=\d+, mlp_ratio=4.0, .* got depth=3, mlp_ratio=2.0"
+     "; leave them out"),
+    ("vit_tiny_16", {"heads": 6}, "expected heads=3, .*, got heads=6"),
+    ("vit_tiny_16", {"backbone": "merging", "depth": 3, "num_classes": 3}, r"expected depth=\d+, .* got depth=3; "),
 ])
 def test_weights_of_another_model(checkpoint, name, options, message):
     with pytest.raises(WeightsError, match=message):

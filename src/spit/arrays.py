@@ -25,7 +25,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
     Args:
         image: ``(H, W)`` grey or ``(H, W, C)``; bool, uint8, uint16, or floats in [0, 1]. Not modified. An alpha
             channel counts as one more colour; ``skimage.color.rgba2rgb`` removes it.
-        n: exact number of superpixels, at most the number of pixels.
+        n: exact number of superpixels, at most the number of pixels. In ``slic`` it is ``n_segments``.
         refine: sweeps of boundary moves; 0 for none.
         start_label: smallest label. ``skimage.measure.regionprops`` ignores label 0.
 

@@ -13,6 +13,7 @@ from types import FrameType
 
 Check = Callable[[], None]
 Handler = Callable[[int, FrameType | None], object]
+STOPPED = 130  # the exit code of a shell after an interrupt
 _check: ContextVar[Check | None] = ContextVar("check", default=None)
 
 

@@ -159,7 +159,8 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
         training: return the model in training mode instead of evaluation mode. Lightning 2.2 and later leaves a
             module in the mode it finds, so a LightningModule that trains needs it; loops that call ``model.train()``,
             such as the Hugging Face Trainer's, do not.
-        overrides: other options of :class:`~spit.ModelConfig`. With weights, another ``resolution`` resizes γ.
+        overrides: other options of :class:`~spit.ModelConfig`. With weights, another ``resolution`` resizes γ, and
+            options that decide which weights fit, such as ``depth``, cannot change.
 
     Raises:
         WeightsError: no such weights, damaged ones, or those of another model.

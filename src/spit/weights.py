@@ -32,6 +32,8 @@ PROJECTION = "embedder.projection.weight"
 WEIGHTS_NAME = re.compile(r"model-[0-9a-f]{16}\.safetensors")
 HUB_ID = re.compile(r"(?P<repo>(?P<owner>\w[\w.-]*)/\w[\w.-]*)(@(?P<revision>[\w./-]+))?")
 OWN_PARTS = ("interpolating", "transformer")
+SHAPES = ("width", "depth", "heads", "mlp_ratio", "qkv_bias", "layer_scale", "channels", "position_bins", "gradients",
+          "gradient_bins")  # options that decide which weights fit
 LONGEST = 60  # characters of a name in a message
 FILE_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 
@@ -60,8 +62,9 @@ class Checkpoint:
         config = config or self.config
         if num_classes is not None:
             config = config.replace(num_classes=num_classes)
-        for parts, name in ((TOKENIZERS, config.tokenizer), (FEATURES, config.extractor), (BACKBONES, config.backbone)):
-            if name not in parts:
+        for parts, key in ((TOKENIZERS, "tokenizer"), (FEATURES, "extractor"), (BACKBONES, "backbone")):
+            name = getattr(config, key)
+            if name not in parts and name == getattr(self.config, key):
                 raise WeightsError(f"{self.source}: its {parts.kind} {name!r} is not registered; {IMPORT_FIRST}")
         try:
             self._check_size()
@@ -79,10 +82,25 @@ class Checkpoint:
             tensors |= {name: tensor for name, tensor in expected.items() if name.startswith("head.")}
         if config.resolution != self.config.resolution:
             tensors[PROJECTION] = self._resized(config.resolution)
-        check_tensors(self.source, expected, tensors)
+        self._check_shapes(config, expected, tensors)
         check_finite(self.source, tensors)
         model.load_state_dict(tensors)
         return model.to(dtype)
+
+    def _check_shapes(self, config: ModelConfig, expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+        """Raise WeightsError if the weights do not fit; options that were asked for are named before tensors."""
+        changed = [key for key in SHAPES if getattr(config, key) != getattr(self.config, key)]
+        try:
+            check_tensors(self.source, expected, tensors)
+        except WeightsError:
+            if not changed:
+                raise
+        else:
+            if "heads" not in changed:  # as many tensors of the same shapes, which mean something else
+                return
+        own, asked = (", ".join(f"{key}={getattr(one, key)}" for key in changed) for one in (self.config, config))
+        raise WeightsError(f"{self.source}: expected {own}, which its weights were learnt for, got {asked}; leave "
+                           f"{'them' if len(changed) > 1 else 'it'} out, or start without pretrained weights")
 
     def _resized(self, resolution: int) -> Tensor:
         """γ's weights for colour patches of another resolution."""

@@ -127,6 +127,20 @@ def test_files_of_other_settings_are_refused_beside_them_and_replaced(
                                        "options: tau was 1, is 2\n")
 
 
+@pytest.mark.parametrize(("options", "told"), [
+    ({"tau": 1}, ""), ({"tau": 2}, " and with other options: tau was 1, is 2")])
+def test_another_version_is_told_beside_other_options(options: dict[str, int], told: str, tmp_path: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = images(tmp_path, 2)
+    old, new = ({"verb": "a", **one} for one in ({"tau": 1, "spit": "0.1.0"}, {**options, "spit": "0.2.0"}))
+    assert run([first], Shared([first], "json", old)) == ["00"]
+    by = f"made by spit 0.1.0, whose answers may differ from those of 0.2.0{told}"
+    with pytest.raises(ValueError, match=f"00.json was {by}; choose another --output, or remove what was made so"):
+        Shared([second], "json", new)
+    assert run([first], Shared([first], "json", new, earlier=True)) == ["00"]
+    assert capsys.readouterr().err.endswith(f"replacing the files of 1 image, {by}\n")
+
+
 def test_options_of_a_method_are_told_with_its_name(tmp_path: Path) -> None:
     first, second = images(tmp_path, 2)
     settings = {"verb": "a", "methods": {"lime": {"samples": 1}}}

@@ -54,7 +54,11 @@ def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model
     assert result.code == 0, result.err
     assert "1 image was reduced to 262,144 pixels, as of 512 × 512, before the model saw it; --size SIDE" in result.out
     photo(tmp_path / "in/b.png", 600, 500, seed=1)
-    assert "2 images were reduced to 262,144 pixels, as of 512 × 512, before the model saw them" in spit(*base).out
+    result = spit("segment", tmp_path / "in/../in", *base[2:])  # one of them was done by the run before
+    assert "1 image was reduced" in result.out
+    assert "2 of 3 were done earlier" in result.out
+    assert "2 images were reduced to 262,144 pixels, as of 512 × 512, before the model saw them" in spit(
+        *base, "--again").out
     assert "pixels before" not in spit(*base, "--size", 64).out
 
 

@@ -103,7 +103,8 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path,
     assert "outside of the photos" in spit(*command, "-o", tmp_path / "photos/odd/run").error
     assert "got a folder" in spit("train", tmp_path / "photos").error
     (tmp_path / "file").write_text("")
-    assert "expected a folder for the run, got the file" in spit(*command, "-o", tmp_path / "file").error
+    assert "expected a folder for --output, got the file" in spit(*command, "-o", tmp_path / "file").error
+    assert "cannot write to the folder" in spit(*command, "-o", tmp_path / "file/run").error
     assert "expected num_classes of at least 2" in spit(
         *command, "--set", "model.options.num_classes=1", "-o", tmp_path / "fourth").error
     small = spit(*command, "--set", "optimization.batch=2", "--set", "optimization.accumulate=2")
@@ -146,6 +147,8 @@ def test_a_trained_model_is_a_start(spit: Run, command: list[object], tmp_path: 
     config = load_model(tmp_path / "transfer/model").config
     assert (config.fill, config.class_names, config.eval_size) == ("image", ("even", "odd"), 32)
     wrong = spit(*command, "--set", "model.pretrained=spit_tiny_16", "-o", tmp_path / "wrong").error
-    assert "do not fit the config" in wrong  # the recipe asks for another depth and width
+    assert "expected width=192, depth=12, which its weights" in wrong  # the recipe has other values
+    assert "expected tokenizer to be one of patch, voronoi, superpixel, got 'hexagon'" in spit(
+        *transfer, "--set", "model.options.tokenizer=hexagon", "-o", tmp_path / "hexagon").error
     assert "unknown model 'spit_tinny_16'" in spit(*transfer, "--set", "model.pretrained=spit_tinny_16", "-o",
                                                    tmp_path / "unknown").error

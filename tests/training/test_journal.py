@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,25 @@ def test_a_report(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert (tmp_path / "curves.png").stat().st_size > 1000
     assert "curves.png" in text
+
+
+def test_missing_extras_are_told_in_the_report_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+    listener = Listener()
+    listener.say = said.append  # type: ignore[method-assign]
+    for module in ("tensorboard", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr("spit.training.journal.find_spec", lambda name: None)
+    journal = Journal(tmp_path, 0, listener)
+    journal.write("train", 1, {"loss": 1.0, "images_per_second": 1.0})
+    journal.close()
+    write_report(tmp_path, "model", {"data": {"size": 32}, "run": {"seed": 4}, "optimization": {
+        "epochs": 1, "batch": 8, "precision": "fp32"}}, {"steps": 1, "photos": 8})
+    assert (said, *capsys.readouterr()) == ([], "", "")
+    assert "No curves: drawing curves needs matplotlib; install the extra: pip install" in (
+        tmp_path / "report.md").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "report.md"]
 
 
 @pytest.mark.parametrize(("policies", "cutmix", "whole", "said"), [

@@ -89,7 +89,7 @@ def test_fewer_photos_than_a_batch_are_told(run: Run) -> None:
 
 def test_less_than_a_step_is_told(run: Run) -> None:
     words = Words()
-    run("little", "optimization.batch=8", "optimization.epochs=0.1", listener=words)
+    run("little", "optimization.batch=8", "optimization.epochs=0.1", "optimization.warmup=0", listener=words)
     assert words.said[0] == "0.1 epochs of 20 photos are less than a batch of 8; training for 1 step, 0.4 epochs"
 
 

@@ -84,10 +84,10 @@ def test_a_recipe_of_the_paper_makes_its_model() -> None:
 
 
 def test_changes(recipe: Callable[..., Recipe]) -> None:
-    changed = recipe("optimization.epochs=0.5", "model.name=vit_small_16", "data.train=a/b",
+    changed = recipe("optimization.epochs=1", "model.name=vit_small_16", "data.train=a/b",
                      "optimization.betas=[0.8, 0.9]", "model.options.depth=3", "data.validation=[]",
                      "optimization.compile=true")
-    assert changed.optimization.epochs == 0.5
+    assert changed.optimization.epochs == 1
     assert changed.model.name == "vit_small_16"
     assert changed.data.train == ("a/b",)
     assert changed.optimization.betas == (0.8, 0.9)
@@ -107,6 +107,9 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
     ("optimization.accumulate=true", "expected accumulate to be a whole number, got True"),
     ("optimization.batch=7", "expected an even batch"),
     ("optimization.epochs=0", "expected epochs above 0, got 0"),
+    ("optimization.epochs=0.5", r"tiny\.toml: \[optimization\] expected warmup of at most 0.5, the epochs of the run, "
+     "got 1; set optimization.warmup too"),
+    ("optimization.warmup=4.5", "expected warmup of at most 4, the epochs of the run, got 4.5"),
     ("optimization.ema=1", "expected ema below 1, got 1"),
     ("optimization.betas=[0.9]", "expected betas of type tuple of 2 float, got \\(0.9,\\)"),
     ("optimization.betas=[0.9, 1.0]", "expected betas below 1, got 1.0"),
@@ -216,7 +219,7 @@ def test_a_model_that_comes_with_spit(source: str) -> None:
     model = build_model(Recipe(model=ModelRecipe("vit_base_16", source)), 3)
     assert model.config == known.config.replace(num_classes=3)
     assert torch.equal(model.embedder.projection.weight, known.embedder.projection.weight)
-    with pytest.raises(WeightsError, match="do not fit the config: backbone"):
+    with pytest.raises(WeightsError, match=r"expected depth=12, .* got depth=13"):
         build_model(Recipe(model=ModelRecipe(pretrained=source, options={"depth": 13})), 3)
 
 

@@ -56,7 +56,8 @@ def test_beginning_anew(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     ("model.options.num_classes=1", "at least 2"), ("optimization.accumulate=8", "enlarge the batch")])
 def test_a_run_that_is_refused_deletes_nothing(recipe: Callable[..., Recipe], tmp_path: Path, change: str,
                                                told: str) -> None:
-    short, team = ("optimization.epochs=0.5", "run.validate=0"), Team(0, 1, torch.device("cpu"))
+    short = ("optimization.epochs=0.5", "optimization.warmup=0", "run.validate=0")
+    team = Team(0, 1, torch.device("cpu"))
     train(recipe(*short), tmp_path / "run", team)
     (tmp_path / "run/mine.txt").touch()
     before = sorted((tmp_path / "run").rglob("*"))
@@ -101,7 +102,7 @@ def test_a_claim(tmp_path: Path) -> None:
             (tmp_path / "a/new/recipe.json").touch()
     assert (tmp_path / "a/new/recipe.json").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrainingError, match="expected a folder for the run, got the file"), claimed(tmp_path / "file"):
+    with pytest.raises(FileExistsError, match="file"), claimed(tmp_path / "file"):
         pass
 
 

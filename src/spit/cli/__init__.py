@@ -12,9 +12,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from spit.errors import ImageError, MissingExtra
-from spit.interruption import on_signals
+from spit.interruption import STOPPED, on_signals
 
-STOPPED = 130  # the exit code of a shell after an interrupt
 TRAINING = ("train", "retrofit")
 OF_IMAGES = ("tokenize", "classify", "explain", "segment", "correspond")
 VERBS = (*OF_IMAGES, *TRAINING, "demo", "prototypes", "batch", "bench", "train-head", "convert", "export", "serve",

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spit.cli import STOPPED, tracebacks
+from spit.cli import tracebacks
 from spit.cli.batch import batch
 from spit.cli.bench import bench
 from spit.cli.classify import classify
@@ -29,6 +29,7 @@ from spit.cli.tokenize import tokenize
 from spit.cli.train import train
 from spit.cli.train_head import train_head
 from spit.errors import SpitError, Stopped
+from spit.interruption import STOPPED
 
 KINDS = {"int": "whole number", "float": "number"}  # by the beginning of pydantic's name of an error
 

@@ -73,7 +73,7 @@ class Shared:
             return None
         if was_there:
             self.taken.append(str(item.path))
-        return known
+        return {**known, "image": str(item.path)}  # which an earlier run may have named from another folder
 
     @contextmanager
     def claim(self, item: Input, wait: bool) -> Iterator[bool]:
@@ -104,18 +104,21 @@ class Shared:
         for folder in sorted({file.parent for file in own}):
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
                 if changed := self._changed(file):
-                    raise ValueError(f"{shown(file)} was made with other options: {changed}; choose another --output, "
-                                     "or remove what was made with them")
+                    raise ValueError(f"{shown(file)} was made {changed}; choose another --output, or remove what was "
+                                     "made so")
         replaced = [*filter(None, map(self._changed, sorted(own)))]
         return "" if not replaced else (f"{shown(inputs[0].folder)}: replacing the files of "
-                                        f"{plural(len(replaced), 'image')}, made with other options: {replaced[0]}")
+                                        f"{plural(len(replaced), 'image')}, made {replaced[0]}")
 
     def _changed(self, file: Path) -> str:
-        """Which options differ from those that the same verb wrote a document with; empty if none do."""
+        """How the same verb made a document, if by another version, or with other options; empty if not."""
         other = read_about(file).get("settings")
         if not isinstance(other, dict) or other.get("verb") != self.settings.get("verb"):
             return ""
-        return differences(other, self.settings, _option_name)
+        old, new = other.get("spit"), self.settings.get("spit")
+        version = f"by spit {old}, whose answers may differ from those of {new}" if old != new else ""
+        options = differences({**other, "spit": new}, {**self.settings, "spit": new}, _option_name)
+        return " and ".join(filter(None, (version, options and f"with other options: {options}")))
 
     def _stamp(self, item: Input) -> list[int] | None:
         """What changes when a document is written anew."""

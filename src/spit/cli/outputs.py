@@ -43,7 +43,7 @@ def check_folder(folder: Path | None) -> None:
     if folder is None:
         return
     if os.path.isfile(folder):
-        raise ValueError(f"expected a folder for --output, got the file {shown(folder)}")
+        raise ValueError(f"expected a folder for --output, got the file {shown(folder)}; choose another")
     try:
         with TemporaryFile(dir=next(one for one in (folder, *folder.parents) if os.path.exists(one))):
             pass

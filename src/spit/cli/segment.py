@@ -89,7 +89,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         empty = sum(document["foreground"] == 0 for document in documents)
         if empty:
             show(f"{plural(empty, 'image')} without a foreground: nothing to cut")
-        reduced = sum(document["seen"] != [document["width"], document["height"]] for document in documents)
+        reduced = sum(document["seen"] != [document["width"], document["height"]] for document in documents
+                      if document["image"] not in shared.taken)
         if reduced and models.size is None:
             show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to {SEEN:,} pixels, "
                  f"as of 512 × 512, before the model saw {'it' if reduced == 1 else 'them'}; --size SIDE asks for more")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spit.cli import STOPPED
 from spit.cli.console import print_json, show, shown
 from spit.cli.options import Output, Running
+from spit.cli.outputs import check_folder
 from spit.errors import Stopped
+from spit.interruption import STOPPED
 from spit.options import Options, option, same
 from spit.tokens import plural
 
@@ -60,6 +61,8 @@ def carry_out(recipe: "Recipe", run: RunOptions, running: Running) -> int:
     team = Team.join(running.place)
     many = team.together
     try:
+        if team.first:
+            check_folder(folder)
         with watching(team.first) as listener:
             result = train_recipe(recipe, folder, team, listener, run.fresh, run.force)
     except Stopped:

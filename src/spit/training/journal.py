@@ -1,7 +1,7 @@
 """The metrics of a run: ``metrics.jsonl``, TensorBoard if it is installed, a listener, and the report at the end."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,12 +53,10 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_whole(self._path, "".join(json.dumps(line) + "\n" for line in kept).encode())
-        if find_spec("tensorboard") is None:
-            listener.say(f"no TensorBoard files: {MissingExtra('tensorboard', 'train', 'logging')}")
-            return
-        from torch.utils.tensorboard import SummaryWriter
+        if find_spec("tensorboard") is not None:
+            from torch.utils.tensorboard import SummaryWriter
 
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
     def write(self, kind: str, step: int, figures: Mapping[str, float]) -> None:
         """Append a line in one write."""
@@ -99,9 +97,8 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Mapping[str, Any],
-                 say: Callable[[str], None] = lambda text: None) -> None:
-    """Write what was trained, how, and the result; with curves if matplotlib is installed.
+def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """Write what was trained, how, and the result; with curves if matplotlib is installed, else how to get them.
 
     Args:
         title: what was trained.
@@ -126,7 +123,7 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
         write_whole(folder / CURVES, _curves(train, validation, f"{title}, {result['steps']} steps"))
         text += [f"![Loss, accuracy and learning rate]({CURVES})", ""]
     except MissingExtra as error:
-        say(f"no curves: {error}")
+        text += [f"No curves: {error}.", ""]
     text += ["## Recipe", "", "`docs/recipes.md` and `docs/training.md` explain the settings; `patience` is the "
              "number of consecutive steps whose gradients are not finite; it is not early stopping.", ""]
     unused = {"output", *_unused(recipe)}  # run.output is this folder

@@ -95,7 +95,7 @@ class Optimization(Options):
     lr: float = option(3e-3, "Highest learning rate", least=0)
     min_lr: float = option(1e-6, "Learning rate at the end", least=0)
     warmup_lr: float = option(1e-5, "Learning rate at the start", least=0)
-    warmup: float = option(5.0, "Epochs of warm-up", least=0)
+    warmup: float = option(5.0, "Epochs of warm-up, at most all", least=0)
     betas: tuple[float, float] = option((0.9, 0.999), "β of AdamW", least=0, below=1)
     eps: float = option(1e-7, "ε of AdamW", least=0)
     weight_decay: float = option(0.02, "Weight decay of matrices; biases, norms and scales have none", least=0)
@@ -109,6 +109,9 @@ class Optimization(Options):
         super().__post_init__()
         if self.batch % 2:
             raise ValueError(f"expected an even batch, since CutMix takes pairs, got {self.batch}")
+        if self.warmup > self.epochs:
+            raise ValueError(f"expected warmup of at most {self.epochs:g}, the epochs of the run, got {self.warmup:g}; "
+                             "set optimization.warmup too")
 
     def rate(self, step: int, warmup: int, total: int) -> float:
         """The learning rate of a step: ``warmup`` steps up and the rest of ``total`` down, each along half a cosine.

@@ -64,7 +64,7 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener, fresh: bo
     config, parent = task.module.config, recipe.parent.weights if isinstance(recipe, RetrofitRecipe) else ""
     told = {**recipe.to_dict(), "model": recipe.model.describe(config, parent),
             "data": {**data.to_dict(), "workers": data.processes}}  # not more than there were cores
-    write_report(folder, name if parent else recipe.model.title(config), told, result, listener.say)
+    write_report(folder, name if parent else recipe.model.title(config), told, result)
     write_json(folder / RESULT, result)  # last: the run has ended
     return result
 
@@ -76,14 +76,8 @@ def claimed(folder: Path) -> Iterator[None]:
     The folder is made if there is none, and removed again if nothing was written there, as by a run that was refused.
     """
     made = [one for one in (folder, *folder.parents) if not one.exists()]  # the deepest first
-    if folder.exists() and not folder.is_dir():
-        raise TrainingError(f"expected a folder for the run, got the file {folder}; choose another with --output")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("w")
-    except OSError as error:
-        raise TrainingError(f"{folder}: expected a writable folder ({error.strerror}); check permissions") from error
-    with file:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("w") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock, decoding workers do not inherit it
         except OSError as error:
