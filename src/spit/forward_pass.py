@@ -30,6 +30,11 @@ class Trace(NamedTuple):
     features: Mapping[int, Tokens]  # the tokens that leave each layer, before the final norm, the class token first
     spans: Spans  # which rows belong to which image
 
+    def gradients(self, score: Callable[[Tensor], Tensor]) -> tuple[Tensor, ...]:
+        """The gradients of a score of the logits by each layer's answer, of a trace with gradients."""
+        with torch.inference_mode(False), torch.enable_grad():
+            return torch.autograd.grad(score(self.logits), [heads.answer for heads in self.heads], retain_graph=True)
+
 
 class ForwardPass:
     """One pass of a model over some images. γ, f and h run when it is made; τ and φ ran before.

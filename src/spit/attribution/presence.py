@@ -42,9 +42,7 @@ def presence_slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, labe
 
 def trace_slopes(trace: Trace, classes: Tensor) -> Tensor:
     """:func:`presence_slopes` of a pass that was recorded with its graph, a class for each image, ``(ΣN,)`` float32."""
-    with torch.inference_mode(False), torch.enable_grad():
-        score = trace.logits.float().log_softmax(1).gather(1, classes[:, None].clone()).sum()
-        gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads], retain_graph=True)
+    gradients = trace.gradients(lambda logits: logits.float().log_softmax(1).gather(1, classes[:, None].clone()).sum())
     with torch.no_grad():
         rows = torch.stack([_layer(heads, gradient, trace.spans)
                             for heads, gradient in zip(trace.heads, gradients, strict=True)]).sum(0)

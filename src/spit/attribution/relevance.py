@@ -41,9 +41,7 @@ class Relevance(Options):
 def class_relevance(seen: ForwardPass, classes: Tensor) -> Tensor:
     """The relevance of each token, the class token first, ``(B, L)``, 0 beyond an image's own tokens."""
     trace = seen.trace(gradients=True)
-    with torch.inference_mode(False), torch.enable_grad():
-        score = trace.logits.gather(1, classes[:, None].clone()).sum()  # each image has its own logit
-        gradients = torch.autograd.grad(score, [heads.answer for heads in trace.heads], retain_graph=True)
+    gradients = trace.gradients(lambda logits: logits.gather(1, classes[:, None].clone()).sum())  # each has its own
     with torch.no_grad():
         return class_row([_relevant(heads, gradient, trace.spans)
                           for heads, gradient in zip(trace.heads, gradients, strict=True)], 1, 1)
