@@ -34,6 +34,15 @@ def may_stop(*_: object) -> None:
         check()
 
 
+def leave_to_parent(worker: int = 0) -> None:
+    """Start of a worker process: Ctrl-C and SIGTERM, which reach its whole group, are handled by the parent alone.
+
+    A worker of :class:`torch.utils.data.DataLoader` ends with its parent.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def on_signals(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
     """Handle signals in this block; outside the main thread, where Python has no signals, nothing changes."""

@@ -1,6 +1,7 @@
 """A run that is killed, over and over, ends as the unbroken one does."""
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -38,11 +39,12 @@ def test_a_run_that_was_stopped_and_killed(process: Process, recipe_file: Path, 
     command = [argument for change in changes for argument in ("--set", change)]
 
     def start() -> "Popen[str]":
-        return process("-m", "spit.cli", "train", recipe_file, *command, "-o", tmp_path / "broken", "--device", "cpu")
+        return process("-m", "spit.cli", "train", recipe_file, *command, "--set", "data.workers=2", "-o",
+                       tmp_path / "broken", "--device", "cpu", start_new_session=True)
 
     child = start()
     wait_for(tmp_path / "broken", 3, child)
-    child.terminate()
+    os.killpg(child.pid, signal.SIGTERM)  # as schedulers do: its workers get it too
     said, _ = child.communicate(timeout=60)
     assert child.returncode == 130, said
     assert "of 60 and saved; run the same command to resume" in said

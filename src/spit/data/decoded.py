@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Subset
 
 from spit.data.photos import Item, Photos
 from spit.files import remove_abandoned, replacing
+from spit.interruption import leave_to_parent
 from spit.locks import locked
 
 PIECE = 1024  # photos copied at a time
@@ -34,7 +35,8 @@ def to_device(photos: "Photos | Subset[Item]", device: torch.device | str,
     labels = torch.empty(total, dtype=torch.int64, device=device)
     done = 0
     for block, block_aspects, block_labels in _tracked(
-            DataLoader(photos, batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None)):
+            DataLoader(photos, batch_size=64, num_workers=workers, prefetch_factor=4 if workers else None,
+                       worker_init_fn=leave_to_parent)):
         if isinstance(photos, Photos):
             photos.check()
         rows = slice(done, done + len(block))

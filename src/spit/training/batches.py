@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from spit.data.decoded import kept_on_device
 from spit.data.photos import Photos
+from spit.interruption import leave_to_parent
 from spit.training.augment import AugmentConfig, Draw, apply, draw
 
 Host = tuple[list[Tensor], Draw]
@@ -97,7 +98,7 @@ class Batches:
         lists = (self.indices(step)[rows].tolist() for step in range(first, last))
         pixels = None if self.resident is not None else iter(DataLoader(
             self.photos, batch_sampler=lists, num_workers=self.workers, pin_memory=self.device.type == "cuda",
-            prefetch_factor=AHEAD if self.workers else None))
+            prefetch_factor=AHEAD if self.workers else None, worker_init_fn=leave_to_parent))
         with closing(_ahead(self._host(augment, first, last, rows, pixels))) as ready:
             for tensors, drawn in ready:
                 tensors = [tensor.to(self.device, non_blocking=True) for tensor in tensors]

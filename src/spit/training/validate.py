@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Subset
 
 from spit.data.decoded import to_device
 from spit.data.photos import Centres, Photos
+from spit.interruption import leave_to_parent
 from spit.training.distributed import Team
 
 Predict = Callable[[Tensor], Tensor]
@@ -56,7 +57,8 @@ class Validation:
             yield from zip(images.split(self.batch), labels.split(self.batch), strict=True)
         elif len(self.own):
             device = self.team.device
-            loader = DataLoader(self.own, self.batch, num_workers=self.workers, pin_memory=device.type == "cuda")
+            loader = DataLoader(self.own, self.batch, num_workers=self.workers, pin_memory=device.type == "cuda",
+                                worker_init_fn=leave_to_parent)
             for images, _, labels in loader:
                 self.photos.check()
                 yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
