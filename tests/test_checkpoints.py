@@ -12,8 +12,8 @@ from spit.attribution.prototypes import find_prototypes, load_prototypes
 from spit.data.classes import imagenet_classes
 from spit.data.crops import central_square
 
-NAMES = ("spit_tiny_16.deit_retrofit", "spit_tiny_16.elastic_retrofit", "spit_tiny_16.masked_retrofit",
-         "rvit_tiny_16.deit_retrofit")
+NAMES = ("spit_tiny_16.deit_retrofit", "spit_tiny_16.elastic_retrofit", "spit_tiny_16.half_retrofit",
+         "spit_tiny_16.masked_retrofit", "rvit_tiny_16.deit_retrofit")
 MEGABYTES = {"model-*.safetensors": 12, "prototypes.safetensors": 3}
 CATS = {"tabby", "tiger cat", "Egyptian cat"}
 

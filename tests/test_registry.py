@@ -20,8 +20,8 @@ def test_names():
     ("spit_*", False, ["spit_tiny_16", "spit_small_16", "spit_base_16", "spit_large_16"]),
     ("*_tiny_16", False, ["vit_tiny_16", "rvit_tiny_16", "spit_tiny_16"]),
     ("*", True, ["rvit_tiny_16.deit_retrofit", "spit_tiny_16.deit_retrofit", "spit_tiny_16.elastic_retrofit",
-                "spit_tiny_16.masked_retrofit"]),
-    ("spit_tiny_16", True, ["spit_tiny_16.deit_retrofit", "spit_tiny_16.elastic_retrofit",
+                "spit_tiny_16.half_retrofit", "spit_tiny_16.masked_retrofit"]),
+    ("spit_tiny_16", True, ["spit_tiny_16.deit_retrofit", "spit_tiny_16.elastic_retrofit", "spit_tiny_16.half_retrofit",
                             "spit_tiny_16.masked_retrofit"]),
     ("*.deit_*", True, ["rvit_tiny_16.deit_retrofit", "spit_tiny_16.deit_retrofit"]),
     ("vit_*", True, []),
@@ -94,7 +94,7 @@ def test_parameter_count_is_that_of_vit_tiny():
     ("spit_tny_16", "^unknown model 'spit_tny_16'; did you mean spit_tiny_16"),
     ("resnet", "list_models"),
     ("spit_tiny_16.deit", "unknown tag 'deit' of spit_tiny_16; it has deit_retrofit, "
-     "elastic_retrofit, masked_retrofit, paper"),
+     "elastic_retrofit, half_retrofit, masked_retrofit, paper"),
     ("spit_tiny_16.", "unknown tag ''"),
 ])
 def test_unknown_names_name_the_nearest(name, message):

@@ -65,7 +65,7 @@ def test_the_wheel_has_weights_classes_recipes_and_no_tests(wheel: Path) -> None
     for path in (ROOT / "src/spit/checkpoints").glob("*/*"):
         assert path.relative_to(ROOT / "src").as_posix() in names
     assert not any(name.startswith(("tests/", "tools/", "docs/")) for name in names)
-    assert wheel.stat().st_size < 60_000_000
+    assert wheel.stat().st_size < 65_000_000  # five models of 13.5 MB; PyPI takes 100 MB
 
 
 def test_the_wheel_alone_makes_the_demo_offline(wheel: Path, tmp_path: Path) -> None:

