@@ -48,7 +48,9 @@ def main() -> None:
     for name, own in (("photos", tiles), ("masks", masks)):
         page = draw_panel([own[first : first + ACROSS] for first in range(0, len(own), ACROSS)])
         page = page.resize((1400, round(1400 * page.height / page.width)), Image.Resampling.LANCZOS)
-        (args.output / f"{name}.png").write_bytes(encode_png(page.quantize(16) if name == "masks" else page))
+        if name == "masks":  # mostly two colours; the others are for the captions
+            page = page.quantize(64, Image.Quantize.MAXCOVERAGE)
+        (args.output / f"{name}.png").write_bytes(encode_png(page))
 
 
 def draw_alone(mask: Mask) -> Image.Image:
