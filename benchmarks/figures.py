@@ -111,8 +111,8 @@ def demo(args: Args) -> dict[str, Image.Image]:
     made = {}
     with tempfile.TemporaryDirectory() as folder:
         for theme in THEMES:
-            subprocess.run([sys.executable, "-m", "spit.cli", "demo", "--theme", theme, "--model", args.model, "--device",
-                            "cpu", "-o", folder], check=True, stdout=subprocess.DEVNULL)
+            command = ["demo", "--theme", theme, "--model", args.model, "--device", "cpu", "-o", folder]
+            subprocess.run([sys.executable, "-m", "spit.cli", *command], check=True, stdout=subprocess.DEVNULL)
             with Image.open(Path(folder) / "demo.png") as picture:
                 made[f"demo-{theme}.jpg"] = picture.convert("RGB")
     return made

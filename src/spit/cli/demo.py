@@ -84,7 +84,7 @@ def _draw(pixels: Tensor, prediction: Prediction, heat: Tensor, found: Segmentat
     guesses, name = prediction.top(CLASSES)[0], prediction.top(1)[0][0].name
     above = [Tile(photo, "Photo", f"{pixels[0].numel():,} pixels"),
              Tile(draw_overlay(seen, partition, thickness), "Tokens", f"{int(partition.counts[0]):,} superpixels"),
-             Tile(draw_mean_colors(seen, partition), "Tokens in their mean colours", "they follow the edges in the photo")]
+             Tile(draw_mean_colors(seen, partition), "Tokens in their mean colours", "they follow edges in the photo")]
     below = [Tile(draw_bars(guesses, *photo.size, theme), "What is it?", "the likeliest classes"),
              Tile(_cut_out(pixels, found, theme), "Where is it?", "the object, from a model trained without masks"),
              Tile(draw_map(pixels, heat), "Why?", f"evidence for “{name}”", ("low", "high"))]
