@@ -2,9 +2,10 @@
 
     python benchmarks/figures.py [NAME…] [--model spit_tiny_16] [--output FOLDER] [--as-paper]
 
-Pictures of the docs, all three without a NAME, each on light and on dark, from photos that scikit-image ships inside
+Pictures of the docs, all four without a NAME, each on light and on dark, from photos that scikit-image ships inside
 its wheel:
 
+- ``demo``: what ``spit demo`` draws.
 - ``segmentation``: image, tokens, soft map and mask of every colour photograph of people, animals and things in the
   wheel, in alphabetical order; no telescope, microscope or chart, and of the stereo pair the left one.
 - ``correspondence``: both images of the stereo pair (Scharstein et al., GCPR 2014), the only two photos of one thing
@@ -19,6 +20,9 @@ Figures of the paper; docs/reproduce.md has the commands of the others:
 """
 
 import argparse
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,12 +68,12 @@ Rows = Sequence[Sequence[Tile]]
 
 
 def main() -> None:
-    names = (*DOCS, *FIGURES)
+    names = ("demo", *DOCS, *FIGURES)
     parser = arguments(__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; default: the docs' three")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; default: the docs' four")
     parser.add_argument("--model", default="spit_tiny_16", help="a name, a folder or a hub id; default: spit_tiny_16")
-    parser.add_argument("--output", type=Path, help="folder for the pictures; default: docs/ for the docs' three, "
+    parser.add_argument("--output", type=Path, help="folder for the pictures; default: docs/ for the docs' four, "
                                                     "otherwise spit-output")
     parser.add_argument("--as-paper", action="store_true", help="masks: use the paper's cut")
     parser.add_argument("--limit", type=int, default=COUNTED, help=f"counts: images to count; default: {COUNTED}")
@@ -80,7 +84,7 @@ def main() -> None:
     folder = args.output or (Path("spit-output") if args.names else ROOT / "docs")
     folder.mkdir(parents=True, exist_ok=True)
     print_provenance(f"photos in the wheel of scikit-image {skimage.__version__}; masks: ECSSD; counts: imagenet_val1k")
-    for name in args.names or DOCS:
+    for name in args.names or ("demo", *DOCS):
         for file, picture in drawn(name, args).items():
             picture.save(folder / file, quality=QUALITY, optimize=True)
             size = (folder / file).stat().st_size / 1000
@@ -89,6 +93,8 @@ def main() -> None:
 
 def drawn(name: str, args: Args) -> dict[str, Image.Image]:
     """A figure of the paper by its file, or a picture of the docs on light and on dark."""
+    if name == "demo":
+        return demo(args)
     if name not in DOCS:
         file, draw = FIGURES[name]
         return {file: draw(args)}
@@ -97,6 +103,18 @@ def drawn(name: str, args: Args) -> dict[str, Image.Image]:
         panel = draw_panel(rows, theme=colors)
         made[f"{name}-{theme}.jpg"] = panel.resize((ACROSS, round(panel.height * ACROSS / panel.width)),
                                                    Image.Resampling.LANCZOS)
+    return made
+
+
+def demo(args: Args) -> dict[str, Image.Image]:
+    """The picture of ``spit demo``, on light and on dark."""
+    made = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for theme in THEMES:
+            command = ["demo", "--theme", theme, "--model", args.model, "--device", "cpu", "-o", folder]
+            subprocess.run([sys.executable, "-m", "spit.cli", *command], check=True, stdout=subprocess.DEVNULL)
+            with Image.open(Path(folder) / "demo.png") as picture:
+                made[f"demo-{theme}.jpg"] = picture.convert("RGB")
     return made
 
 
@@ -191,6 +209,7 @@ def graph(args: Args) -> Image.Image:
     photo = as_picture(load("chelsea.png"))
     few = photo.crop((105, 85, 165, 145)).resize((GRID, GRID), Image.Resampling.BOX)  # an eye
     figure = new_figure(16, 6, "Superpixel aggregation: every region joins its most similar neighbour")
+    figure.get_layout_engine().set(rect=(0.015, 0.02, 0.97, 0.96))  # a margin
     pixels, joined, whole = figure.subplots(1, 3, width_ratios=(1, 1, 1.25))
     level, colors = TensorGraph(features(few), Rules(levels=1)), np.asarray(few).reshape(-1, 3) / 255
     chosen, edges, weights = level.link_pixels(), level.edges, cosines(level)

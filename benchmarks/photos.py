@@ -14,7 +14,7 @@ from PIL import Image
 from provenance import arguments, launch, print_provenance
 
 import spit
-from spit.drawing import Tile, draw_mask, draw_panel, encode_png
+from spit.drawing import Tile, draw_mask, draw_panel
 from spit.evaluation.masks import TRUE_POSITIVE, Mask, count_parts, find_samples, read_pair, score
 
 ACROSS = 5
@@ -48,7 +48,9 @@ def main() -> None:
     for name, own in (("photos", tiles), ("masks", masks)):
         page = draw_panel([own[first : first + ACROSS] for first in range(0, len(own), ACROSS)])
         page = page.resize((1400, round(1400 * page.height / page.width)), Image.Resampling.LANCZOS)
-        (args.output / f"{name}.png").write_bytes(encode_png(page.quantize(16) if name == "masks" else page))
+        if name == "masks":  # two colours, and greys for the captions
+            page = page.quantize(64, Image.Quantize.MAXCOVERAGE)
+        page.save(args.output / f"{name}.png", optimize=True)
 
 
 def draw_alone(mask: Mask) -> Image.Image:

@@ -102,7 +102,7 @@ def _choices(model: spit.Predictor, args: argparse.Namespace) -> Iterator[Salien
 def time_solvers(device: str, repeats: int = 7) -> None:
     """Milliseconds for the Fiedler vector of one graph, and a graph's share of a batch of 32; one CPU thread."""
     torch.set_num_threads(1)  # so small a problem gains nothing by more, and loses where cores are shared
-    print("| tokens | Lanczos | dense eigh | LOBPCG | Lanczos, share of 32 | agreement |")
+    print("| tokens | Lanczos | dense eigh | LOBPCG | Lanczos, per graph in a batch of 32 | agreement |")
     print("|---:|---:|---:|---:|---:|---:|")
     for size in (150, 200, 475, 1000, 2000):
         matrix, known = _graph(size, device)

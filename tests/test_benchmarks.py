@@ -110,7 +110,7 @@ def test_figures_go_into_a_new_folder(run: Run, tmp_path: Path) -> None:
 def test_an_unknown_figure_is_named(run: Run) -> None:
     code, told = run("figures", "grph")
     assert code == 2
-    assert "unknown picture 'grph'; expected segmentation" in told
+    assert "unknown picture 'grph'; expected demo, segmentation" in told
 
 
 @pytest.mark.shared

@@ -22,8 +22,9 @@ from spit.drawing import (
 )
 from spit.drawing.bars import draw_bars
 from spit.drawing.heat import ANCHORS
+from spit.drawing.masks import DARK, LIGHT
 from spit.drawing.panel import BAR, GAP, LARGEST, MARGIN, SMALLEST, THEMES, Theme, fit, level
-from spit.drawing.pictures import DARK, LIGHT, grow
+from spit.drawing.pictures import grow
 from spit.errors import ImageError
 from spit.tokenizers import PatchTokenizer
 

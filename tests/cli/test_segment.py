@@ -48,18 +48,18 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
 def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
     photo(tmp_path / "in/small.png")
     base = ("segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model, "--levels", 4)
-    assert "pixels before" not in spit(*base).out
+    assert "was reduced" not in spit(*base).out
     photo(tmp_path / "in/a.png", 600, 500)
     result = spit(*base)
     assert result.code == 0, result.err
-    assert "1 image was reduced to 262,144 pixels, as of 512 × 512, before the model saw it; --size SIDE" in result.out
+    assert "1 image was reduced to 262,144 pixels (as many as 512 × 512) for the model; --size SIDE" in result.out
     photo(tmp_path / "in/b.png", 600, 500, seed=1)
     result = spit("segment", tmp_path / "in/../in", *base[2:])  # one of them was done by the run before
     assert "1 image was reduced" in result.out
     assert "2 of 3 were done earlier" in result.out
-    assert "2 images were reduced to 262,144 pixels, as of 512 × 512, before the model saw them" in spit(
+    assert "2 images were reduced to 262,144 pixels (as many as 512 × 512) for the model" in spit(
         *base, "--again").out
-    assert "pixels before" not in spit(*base, "--size", 64).out
+    assert "were reduced" not in spit(*base, "--size", 64).out
 
 
 def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,

@@ -77,17 +77,17 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
 
 
 def _draw(pixels: Tensor, prediction: Prediction, heat: Tensor, found: Segmentation, theme: Theme) -> bytes:
-    """Top: the photo and its tokens. Bottom: which classes, why, and where."""
+    """Top: the photo and its tokens. Bottom: which classes, where, and why."""
     [seen], partition = prediction.images, prediction.partition
     photo = fit(as_picture(pixels))
     thickness = max(1, round(max(seen.shape[1:]) / LARGEST))  # about a pixel once the picture is shrunk
     guesses, name = prediction.top(CLASSES)[0], prediction.top(1)[0][0].name
     above = [Tile(photo, "Photo", f"{pixels[0].numel():,} pixels"),
              Tile(draw_overlay(seen, partition, thickness), "Tokens", f"{int(partition.counts[0]):,} superpixels"),
-             Tile(draw_mean_colors(seen, partition), "Their mean colours", "tokens follow what is in the picture")]
+             Tile(draw_mean_colors(seen, partition), "Tokens in their mean colours", "they follow edges in the photo")]
     below = [Tile(draw_bars(guesses, *photo.size, theme), "What is it?", "the likeliest classes"),
-             Tile(draw_map(pixels, heat), "Why?", f"evidence for “{name}”: yellow speaks for it"),
-             Tile(_cut_out(pixels, found, theme), "Where is it?", "the classifier never saw a mask")]
+             Tile(_cut_out(pixels, found, theme), "Where is it?", "the object, from a model trained without masks"),
+             Tile(draw_map(pixels, heat), "Why?", f"evidence for “{name}”", ("low", "high"))]
     return encode_png(draw_panel([above, below], theme=theme))
 
 

@@ -44,8 +44,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
-    (outlined, the rest pale), cat.saliency.png (the soft map in grey) and cat.segment.json. Images above
-    512 × 512 = 262,144 pixels are reduced to that area before the model sees them; the mask comes back along
+    (outlined, the rest pale), cat.saliency.png (the soft map in grey) and cat.segment.json. Images of
+    more than 262,144 pixels (512 × 512) are reduced to that many for the model; the mask comes back along
     superpixels of the original. Folders keep their structure. A second run skips images that are done with the same
     model and settings; --again repeats them. A folder that holds other images' files, made with other options, is
     refused. An image that cannot be read is reported, the others go on, and the exit code is 2.
@@ -92,8 +92,8 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         reduced = sum(document["seen"] != [document["width"], document["height"]] for document in documents
                       if document["image"] not in shared.taken)
         if reduced and models.size is None:
-            show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to {SEEN:,} pixels, "
-                 f"as of 512 × 512, before the model saw {'it' if reduced == 1 else 'them'}; --size SIDE asks for more")
+            show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to {SEEN:,} pixels "
+                 f"(as many as 512 × 512) for the model; --size SIDE asks for more")
         if shared.taken:
             show(f"{len(shared.taken)} of {len(documents)} were done earlier with these settings; --again repeats them")
 

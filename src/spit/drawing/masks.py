@@ -5,8 +5,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from spit.drawing.pictures import DARK, LIGHT, as_picture, grow
+from spit.drawing.pictures import as_picture, grow
 
+LIGHT = (255, 226, 64)  # the yellow line around the object
+DARK = (16, 24, 64)  # the navy line around the yellow one
 HAZE = (118, 124, 148)  # a grey blue of medium brightness, which neither dark nor bright photos have much of
 STRENGTH = 0.65  # of the haze over what is outside
 

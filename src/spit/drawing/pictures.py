@@ -11,13 +11,12 @@ from torch import Tensor
 from spit.images import quantize
 from spit.partition import Partition
 
-LIGHT = (255, 226, 64)  # yellow line on dark parts
-DARK = (16, 24, 64)  # navy line on bright parts
-BRIGHT = 160  # luma from which a neighbourhood gets the dark line; the light line's luma is 216
+BRIGHT = 160  # luma from which a neighbourhood gets black lines, below it white ones
+OPACITY = 0.6  # of the lines
 
 
 def draw_overlay(image: Tensor, partition: Partition, thickness: int | None = None) -> Image.Image:
-    """Draw lines between regions, yellow on dark parts of the image and navy on bright ones.
+    """Draw translucent lines between regions, white on dark parts of the image and black on bright ones.
 
     Args:
         image: uint8, or floats in [0, 1], of 1 or 3 channels.
@@ -40,8 +39,8 @@ def draw_overlay(image: Tensor, partition: Partition, thickness: int | None = No
     # The neighbourhood decides, not the pixel: a line should not change its colour at every detail.
     radius = 2 + max(pixels.shape[:2]) // 50
     around = np.asarray(Image.fromarray(pixels).convert("L").filter(ImageFilter.BoxBlur(radius)))
-    color = np.where(around[:, :, None] >= BRIGHT, np.array(DARK, np.uint8), np.array(LIGHT, np.uint8))
-    return Image.fromarray(np.where(line[:, :, None], color, pixels))
+    blended = (1 - OPACITY) * pixels + OPACITY * np.where(around >= BRIGHT, 0, 255)[:, :, None]
+    return Image.fromarray(np.where(line[:, :, None], np.rint(blended).astype(np.uint8), pixels))
 
 
 def draw_mean_colors(image: Tensor, partition: Partition) -> Image.Image:
