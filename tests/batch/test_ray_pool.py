@@ -71,6 +71,20 @@ def test_kills_and_resumes(corpus: Make, tmp_path: Path, monkeypatch: pytest.Mon
     assert not [path.name for path in output.rglob(".*")]
 
 
+def test_sigterm_is_one_line(corpus: Make, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "spit.cli", "batch", "--op", "explain", "--input", str(corpus(COUNT)), "--output",
+               str(output), "--size", "112", "--block-size", str(BLOCK), "--workers", "1", "--device", "cpu"]
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: bool(rows(output)), run)
+    run.terminate()
+    told = run.communicate(timeout=120)[1]
+    assert (run.returncode, told.splitlines()[-1]) == (
+        130, "spit: stopped; the same command continues with the blocks that are left")
+    assert "SIGTERM received" not in told
+
+
 def test_a_worker_that_cannot_write_ends_the_run(corpus: Make, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     output = tmp_path / "out"

@@ -6,6 +6,7 @@ read, decoded and answered inside one actor and never enter Ray's object store, 
 
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from spit.batch.options import Cluster
 from spit.batch.worker import Done, Job, Worker
 from spit.devices import choose_device
 from spit.errors import MissingExtra, SpitError
+from spit.interruption import kept_handlers
 
 PATIENCE = 10  # seconds for a cluster to answer
 STORE = 2**27  # bytes of the object store of a local Ray, which holds numbers only
@@ -55,7 +57,8 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
     try:
         if not local:
             _knock(str(cluster.address))
-        with _silent_start() if local else nullcontext():
+        # Ray ends the process at SIGTERM, and its C++ prints a traceback; the command line ends in order.
+        with kept_handlers(signal.SIGTERM), _silent_start() if local else nullcontext():
             ray.init(address="local" if local else cluster.address, log_to_driver=False,
                      logging_level=logging.ERROR, **own)
     except (OSError, RuntimeError, ValueError) as error:
