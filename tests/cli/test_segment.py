@@ -118,6 +118,8 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
 
     monkeypatch.setattr("spit.cli.segment.segment_prediction", interrupt)
     result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--model", model)
+    error = spit("segment", second, *base, "--tau", 0.5, "--method", "cut").error
+    assert 'with other options: --method was not set, is "cut"; choose another --output' in error
     assert (result.code, result.err) == (
         130, "spit: stopped; the same command continues with the remaining images\n")
 

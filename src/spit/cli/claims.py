@@ -20,6 +20,7 @@ from spit.evaluation.runner import case_of
 from spit.locks import locked
 from spit.tokens import plural
 
+DECIDING = {"method": "--method", "cut.method": "--method"}  # settings on which others depend, and their flags
 Stamps = dict[str, list[int] | None]
 
 
@@ -117,7 +118,7 @@ class Shared:
             return ""
         old, new = other.get("spit"), self.settings.get("spit")
         version = f"by spit {old}, whose answers may differ from those of {new}" if old != new else ""
-        options = differences({**other, "spit": new}, {**self.settings, "spit": new}, _option_name)
+        options = differences({**other, "spit": new}, {**self.settings, "spit": new}, _option_name, [*DECIDING])
         return " and ".join(filter(None, (version, options and f"with other options: {options}")))
 
     def _stamp(self, item: Input) -> list[int] | None:
@@ -130,5 +131,5 @@ class Shared:
 
 
 def _option_name(key: str) -> str:
-    """``tau`` of ``cut.tau``, and ``lime.samples`` of a method of attribution."""
-    return f".{key}".partition(".methods.")[2] or key.rpartition(".")[2]
+    """``tau`` of ``cut.tau``, ``lime.samples`` of a method of attribution, and the flag of a deciding key."""
+    return DECIDING.get(key) or f".{key}".partition(".methods.")[2] or key.rpartition(".")[2]

@@ -93,7 +93,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         "model": own.predictor.digest, "config": own.predictor.model.config.to_dict(),
         "whole": own.whole, "size": own.size if own.whole else own.predictor.size,
         "methods": {method.name: method.config() for method in own.methods},
-        "target": own.target} for own in explained}, "top": naming.top, "spit": __version__})
+        "target": own.target} for own in explained},
+        "method": ", ".join(dict.fromkeys(method.name for own in explained for method in own.methods)),
+        "top": naming.top, "spit": __version__})
     free = [method.name for method in explained[0].methods if not method.of_class]
     if free and asking.target is not None and methods.names:
         tell(f"{_same(free)}; --target has no effect on {'them' if len(free) > 1 else 'it'}")
