@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 from PIL import Image
 
 import spit as library
+from spit.segmentation import segment_prediction
 
 Run = Callable[..., Any]
 
@@ -60,6 +64,28 @@ def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model
     assert "2 images were reduced to 262,144 pixels, as of 512 × 512, before the model saw them" in spit(
         *base, "--again").out
     assert "pixels before" not in spit(*base, "--size", 64).out
+
+
+def test_reduced_images_of_another_process_are_not_counted(spit: Run, photo: Callable[..., Path], model: Path,
+                                                           tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for index, name in enumerate("ab"):
+        photo(tmp_path / f"in/{name}.png", 600, 500, seed=index)
+    command = ["segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model, "--levels", 4]
+    others: list[subprocess.Popen[str]] = []
+
+    def wait_for_b(*given: Any) -> Any:
+        if not others:
+            others.append(subprocess.Popen([sys.executable, "-m", "spit.cli", *map(str, command)], text=True,
+                                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+        while not (tmp_path / "out/b.segment.json").exists():
+            assert others[0].poll() is None
+            time.sleep(0.02)
+        return segment_prediction(*given)
+
+    monkeypatch.setattr("spit.cli.segment.segment_prediction", wait_for_b)
+    told = [spit(*command).out, others[0].communicate(timeout=60)[0]]
+    for out in told:
+        assert "1 image was reduced" in out
 
 
 def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,

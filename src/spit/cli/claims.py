@@ -45,6 +45,7 @@ class Shared:
         self._keys: dict[Path, str | None] = {}
         self.taken: list[str] = []  # images whose document was there when the run began
 
+        self.elsewhere: list[str] = []  # images that another process has done since, a companion perhaps
     def about_run(self, item: Input) -> Document:
         """What a document says about the run that writes it; the first time, the user hears what is replaced."""
         notice, self._notice = self._notice, ""
@@ -72,8 +73,7 @@ class Shared:
         whole = all((item.folder / str(file)).is_file() for file in known["files"].values())
         if not whole or self.key(item) is None or known.get("key") != self.key(item):
             return None
-        if was_there:
-            self.taken.append(str(item.path))
+        (self.taken if was_there else self.elsewhere).append(str(item.path))
         return {**known, "image": str(item.path)}  # which an earlier run may have named from another folder
 
     @contextmanager

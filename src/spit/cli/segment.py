@@ -88,6 +88,7 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
             f"{document['tokens']:,}", f"{document['foreground']:.1%}"))
         empty = sum(document["foreground"] == 0 for document in documents)
         if empty:
+        others = {*shared.taken, *(() if sharing.workers else shared.elsewhere)}
             show(f"{plural(empty, 'image')} without a foreground: nothing to cut")
         reduced = sum(document["seen"] != [document["width"], document["height"]] for document in documents
                       if document["image"] not in shared.taken)
