@@ -25,7 +25,8 @@ from spit.options import Options, option
 from spit.predictor import SEEN, Prediction, Predictor, at_size, resize, shorter_side
 from spit.tokens import plural
 
-ADVICE = "On average relevance is the most faithful map; the others answer other questions (docs/attribution.md)"
+ADVICE = ("On average relevance is the most faithful of the fast methods; the others answer other questions "
+          "(docs/attribution.md)")
 ABREAST = 3  # tiles in a row of one model's panel
 UNLIKELY = 0.01  # probability below which a line says that a class may not be in the image
 
