@@ -118,6 +118,8 @@ def test_a_folder_of_other_options_is_refused(spit: Run, photo: Callable[..., Pa
     before = names(tmp_path / "out")
     error = spit("segment", second, *base, "--tau", 0.5).error
     assert "a.segment.json was made with other options: tau was not set, is 0.5; choose another --output" in error
+    error = spit("segment", second, *base, "--tau", 0.5, "--method", "cut").error
+    assert 'with other options: --method was not set, is "cut"; choose another --output' in error
     assert names(tmp_path / "out") == before
     assert spit("segment", second, *base).code == 0
 
@@ -144,10 +146,10 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
 
     monkeypatch.setattr("spit.cli.segment.segment_prediction", interrupt)
     result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--model", model)
-    error = spit("segment", second, *base, "--tau", 0.5, "--method", "cut").error
-    assert 'with other options: --method was not set, is "cut"; choose another --output' in error
     assert (result.code, result.err) == (
         130, "spit: stopped; the same command continues with the remaining images\n")
+    result = spit("segment", tmp_path / "a.png", "-o", tmp_path / "out", "--model", model, "--again")
+    assert result.err == "spit: stopped; the same command processes all images again\n"
 
 
 @pytest.mark.parametrize(("options", "told"), [

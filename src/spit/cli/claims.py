@@ -38,14 +38,15 @@ class Shared:
 
     def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
         self.about, self._earlier = about, earlier
+        self.next_run = "continues with the remaining images" if earlier else "processes all images again"
         self.settings = json.loads(json.dumps(settings))  # as documents have them
         self._notice = self._check_folder(inputs)
         self.before: Stamps = received() if is_companion() else {
             str(item.path): self._stamp(item) for item in inputs}  # of documents when the run began
         self._keys: dict[Path, str | None] = {}
         self.taken: list[str] = []  # images whose document was there when the run began
-
         self.elsewhere: list[str] = []  # images that another process has done since, a companion perhaps
+
     def about_run(self, item: Input) -> Document:
         """What a document says about the run that writes it; the first time, the user hears what is replaced."""
         notice, self._notice = self._notice, ""
