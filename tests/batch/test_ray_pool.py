@@ -12,9 +12,10 @@ import pytest
 
 from batch.conftest import Corpus as Make
 from spit.batch.options import Cluster, Work
-from spit.batch.ray_pool import Place, _place, open_place
+from spit.batch.ray_pool import Place, _own_sigterm, _place, open_place
 from spit.batch.run import Corpus, read_rows, run_batch
 from spit.errors import SpitError
+from spit.interruption import on_signals
 
 COUNT, REJECTS, BLOCK = 40, 4, 2
 
@@ -83,6 +84,15 @@ def test_sigterm_is_one_line(corpus: Make, tmp_path: Path) -> None:
     assert (run.returncode, told.splitlines()[-1]) == (
         130, "spit: stopped; the same command continues with the blocks that are left")
     assert "SIGTERM received" not in told
+
+
+def test_sigterm_while_ray_starts() -> None:
+    """Ray installs a handler of its own, which exits."""
+    with on_signals(signal.default_int_handler, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt), _own_sigterm():
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
 
 
 def test_a_worker_that_cannot_write_ends_the_run(corpus: Make, tmp_path: Path) -> None:

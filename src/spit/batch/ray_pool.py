@@ -57,8 +57,7 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
     try:
         if not local:
             _knock(str(cluster.address))
-        # Ray ends the process at SIGTERM, and its C++ prints a traceback; the command line ends in order.
-        with kept_handlers(signal.SIGTERM), _silent_start() if local else nullcontext():
+        with _own_sigterm(), _silent_start() if local else nullcontext():
             ray.init(address="local" if local else cluster.address, log_to_driver=False,
                      logging_level=logging.ERROR, **own)
     except (OSError, RuntimeError, ValueError) as error:
@@ -138,6 +137,17 @@ def _knock(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep our answer to SIGTERM, in whose place Ray exits, its C++ with a traceback."""
+    try:
+        with kept_handlers(signal.SIGTERM):
+            yield
+    except SystemExit:  # Ray's answer, while it starts
+        signal.raise_signal(signal.SIGTERM)
+        raise
 
 
 @contextmanager
