@@ -88,10 +88,15 @@ def test_sigterm_is_one_line(corpus: Make, tmp_path: Path) -> None:
 
 def test_sigterm_while_ray_starts() -> None:
     """Ray installs a handler of its own, which exits."""
-    with on_signals(signal.default_int_handler, signal.SIGTERM):
-        with pytest.raises(KeyboardInterrupt), _own_sigterm():
+
+    def start() -> None:
+        with _own_sigterm():
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))
             signal.raise_signal(signal.SIGTERM)
+
+    with on_signals(signal.default_int_handler, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt):
+            start()
         assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
 
 
