@@ -22,6 +22,7 @@ from spit.interruption import STOPPED, on_signals
 
 PARENT = "weights/deit_tiny_patch16_224.safetensors"
 ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
 
 
 def launch(main: Callable[[], None]) -> None:
@@ -37,6 +38,8 @@ def launch(main: Callable[[], None]) -> None:
         code, line = STOPPED, str(error) or "stopped"
     except (SpitError, OSError) as error:
         code, line = 2, " ".join(str(error).split())
+        if str(SHARED) in line and not SHARED.is_dir():  # the default, which nobody spelled
+            line = f"expected data in {SHARED}, but no such folder exists; give --shared FOLDER (docs/data.md)"
     else:
         return
     print(f"{Path(sys.argv[0]).name}: {line}", file=sys.stderr)
@@ -46,7 +49,7 @@ def launch(main: Callable[[], None]) -> None:
 def arguments(purpose: str) -> argparse.ArgumentParser:
     """A parser with the one option that all benchmarks share."""
     parser = argparse.ArgumentParser(description=purpose, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared", help="folder with data/ and weights/")
+    parser.add_argument("--shared", type=Path, default=SHARED, help="folder with data/ and weights/")
     return parser
 
 

@@ -1,11 +1,15 @@
 """spit.superpixels, as a user of scikit-image meets it."""
 
+import inspect
+from typing import Never
+
 import numpy as np
 import pytest
 import torch
 from skimage import color, data, img_as_float, img_as_uint, measure, segmentation
 
 import spit
+from spit.arrays import OPTIONS
 
 
 def explained(image: np.ndarray, labels: np.ndarray) -> float:
@@ -53,6 +57,19 @@ def test_the_image_may_be_grey_or_float_or_bool_and_is_not_touched() -> None:
     assert spit.superpixels(image > 100, n=50).max() == 50
     assert np.array_equal(labels, spit.superpixels(img_as_uint(image), n=50))
     assert np.array_equal(labels[:, ::-1] - 1, spit.superpixels(image, n=50, start_label=0)[:, ::-1])
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("n_segments", "^expected n, got n_segments; slic's n_segments is n here$"),
+    ("startlabel", r"^expected n, refine or start_label, got startlabel; did you mean start_label\?$"),
+    ("sigma", "^expected n, refine or start_label, got sigma; spit.SuperpixelTokenizer has all options$"),
+])
+def test_unknown_options(name: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        spit.superpixels(data.camera(), **{name: 100})
+    signature = inspect.signature(spit.superpixels).parameters
+    assert tuple(signature)[1:-1] == OPTIONS
+    assert signature["unknown"].annotation is Never, "type checkers flag them"
 
 
 @pytest.mark.parametrize("n", [2, 50, 600, 20_000])

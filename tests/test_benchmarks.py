@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_missing_data_is_one_line(script: str, run: Run) -> None:
     assert last.startswith(f"{script}.py: "), told
     assert "nowhere" in last or (script == "gpu" and not torch.cuda.is_available())
     assert "Traceback" not in told
+
+
+def test_without_the_default_folder_the_option_is_named(run: Run, monkeypatch: pytest.MonkeyPatch,
+                                                        tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.setattr(import_module("provenance"), "SHARED", tmp_path / "none")
+    for script in ("superpixels", "counts", "deit"):
+        assert run(script) == (2, f"{script}.py: expected data in {tmp_path / 'none'}, but no such folder exists; give "
+                                  "--shared FOLDER (docs/data.md)\n")
 
 
 def test_missing_weights_are_one_line(run: Run, tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_other_number_of_classes_gets_a_fresh_head(checkpoint):
 @pytest.mark.parametrize(("name", "options", "message"), [
     ("vit_small_16", {}, "is no vit_small_16: expected width 384, got 192"),
     ("spit_tiny_16", {}, "expected tokenizer superpixel, got patch; .*with_tokenizer"),
-    ("vit_tiny_16", {"gradients": True}, "expected gradients=False, which its weights were learnt for, got gradients="),
+    ("vit_tiny_16", {"gradients": True}, "expected gradients=False, as its weights have, got gradients="),
     ("vit_tiny_16", {"layer_scale": None}, "expected layer_scale=1e-05, .*, got layer_scale=None; leave it out, or "
      "start without pretrained weights"),
     ("vit_tiny_16", {"depth": 3, "mlp_ratio": 2.0}, r"expected depth=\d+, mlp_ratio=4.0, .* got depth=3, mlp_ratio=2.0"
@@ -208,6 +208,12 @@ def test_other_number_of_classes_gets_a_fresh_head(checkpoint):
 def test_weights_of_another_model(checkpoint, name, options, message):
     with pytest.raises(WeightsError, match=message):
         create_model(name, pretrained=checkpoint, **options)
+
+
+def test_options_that_weights_of_spit_do_not_have() -> None:
+    with pytest.raises(WeightsError, match=r"^spit_tiny_16\.deit_retrofit: expected depth=12, as its weights have, got "
+                                           "depth=3; leave it out, or start without pretrained weights$"):
+        create_model("spit_tiny_16", pretrained=True, depth=3)
 
 
 def test_patterns_of_tags_and_several_patterns() -> None:

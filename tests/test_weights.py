@@ -350,7 +350,7 @@ def test_a_resolution_that_the_weights_cannot_have(tmp_path, restored_parts, own
     register_features("means", Means)
     model = tiny(tokenizer="superpixel", tokenizer_options={}, position_bins=2, gradient_bins=2, **own)
     finer = {"resolution": 4, "position_bins": 4, "gradient_bins": 4}
-    with pytest.raises(WeightsError, match=r"expected resolution=2, which .*, got 4; with (preset|extractor)='"):
+    with pytest.raises(WeightsError, match=r"expected resolution=2, as its .*, got 4; with (preset|extractor)='"):
         read(save(model, tmp_path)).build(model.config.replace(**finer))
 
 

@@ -1,9 +1,10 @@
 """Superpixels of one array, in the manner of scikit-image."""
 
 from dataclasses import replace
+from difflib import get_close_matches
 from math import log
 from os import PathLike
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,12 @@ import torch
 from spit.tokenizers.superpixel import SuperpixelTokenizer
 
 SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
+OPTIONS = ("n", "refine", "start_label")
 GROWTH = 3.6  # regions that one level joins to one, by the similarity "variance"
 
 
-def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, start_label: int = 1) -> npt.NDArray[Any]:
+def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, start_label: int = 1,
+                **unknown: Never) -> npt.NDArray[Any]:
     """Label the superpixels of an image, like ``skimage.segmentation.slic``.
 
     Regions are joined where the squared error of their saturated colours grows least: level by level and, near n, in
@@ -39,6 +42,8 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
         >>> labels.shape, int(labels.min()), int(labels.max())
         ((300, 451), 1, 200)
     """
+    if unknown:
+        raise TypeError(_no_option(next(iter(unknown))))
     pixels = _pixels(image)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
@@ -59,6 +64,15 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
     if int(part.counts[0]) < n:  # flat areas were joined at the first levels: use a lower one
         part = tokenizer.refined(replace(tokenizer, max_tokens=None, refine=0).hierarchy(block).at(n), block[None])
     return part.blocks[0][0].numpy().astype(np.int64) + start_label
+
+
+def _no_option(name: str) -> str:
+    """What to say of an option that :func:`superpixels` does not have."""
+    if name == "n_segments":
+        return "expected n, got n_segments; slic's n_segments is n here"
+    near = get_close_matches(name, OPTIONS, 1)
+    hint = f"did you mean {near[0]}?" if near else "spit.SuperpixelTokenizer has all options"
+    return f"expected {', '.join(OPTIONS[:-1])} or {OPTIONS[-1]}, got {name}; {hint}"
 
 
 def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:

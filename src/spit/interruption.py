@@ -6,7 +6,7 @@ A thread cannot be stopped from another one. So tokenizers, loops over images an
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -46,10 +46,23 @@ def leave_to_parent(worker: int = 0) -> None:
 @contextmanager
 def on_signals(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
     """Handle signals in this block; outside the main thread, where Python has no signals, nothing changes."""
-    main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.signal(number, handler) for number in numbers if main}
-    try:
+    with kept_handlers(*numbers) as kept:
+        for number in kept:
+            signal.signal(number, handler)
         yield
+
+
+@contextmanager
+def kept_handlers(*numbers: signal.Signals) -> Iterator[Sequence[signal.Signals]]:
+    """Set the present handlers of signals again after this block, in which a library may replace them.
+
+    Yields:
+        The signals; none outside the main thread, where Python has no signals.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in numbers if main}
+    try:
+        yield [*before]
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)

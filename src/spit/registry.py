@@ -7,6 +7,7 @@ without a tag is its default tag: the one with weights, if there is one.
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
@@ -237,4 +238,4 @@ def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
     if folder is None:
         raise WeightsError(f"no trained weights of {source} come with spit; give {SOURCES}; or one of "
                            f"{', '.join(list_models(pretrained=True)) or 'none, since this install has no weights'}")
-    return weights.read(folder)
+    return replace(weights.read(folder), source=folder.name)

@@ -99,7 +99,7 @@ class Checkpoint:
             if "heads" not in changed:  # as many tensors of the same shapes, which mean something else
                 return
         own, asked = (", ".join(f"{key}={getattr(one, key)}" for key in changed) for one in (self.config, config))
-        raise WeightsError(f"{self.source}: expected {own}, which its weights were learnt for, got {asked}; leave "
+        raise WeightsError(f"{self.source}: expected {own}, as its weights have, got {asked}; leave "
                            f"{'them' if len(changed) > 1 else 'it'} out, or start without pretrained weights")
 
     def _resized(self, resolution: int) -> Tensor:
@@ -107,8 +107,8 @@ class Checkpoint:
         config = self.config
         if config.preset != "spit" or config.extractor != ModelConfig.extractor:
             own = f"preset={config.preset!r}" if config.preset != "spit" else f"extractor={config.extractor!r}"
-            raise WeightsError(f"{self.source}: expected resolution={config.resolution}, which its weights were learnt "
-                               f"for, got {resolution}; with {own} they cannot be resized")
+            raise WeightsError(f"{self.source}: expected resolution={config.resolution}, as its weights have, got "
+                               f"{resolution}; with {own} they cannot be resized")
         return resize_patches(self.tensors[PROJECTION].float(), config.channels, config.resolution, resolution)
 
     def _check_size(self) -> None:

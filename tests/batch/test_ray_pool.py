@@ -12,9 +12,10 @@ import pytest
 
 from batch.conftest import Corpus as Make
 from spit.batch.options import Cluster, Work
-from spit.batch.ray_pool import Place, _place, open_place
+from spit.batch.ray_pool import Place, _own_sigterm, _place, open_place
 from spit.batch.run import Corpus, read_rows, run_batch
 from spit.errors import SpitError
+from spit.interruption import on_signals
 
 COUNT, REJECTS, BLOCK = 40, 4, 2
 
@@ -69,6 +70,34 @@ def test_kills_and_resumes(corpus: Make, tmp_path: Path, monkeypatch: pytest.Mon
     assert read_rows(output).drop(times).equals(read_rows(tmp_path / "alone").drop(times))
     assert read_rows(output, True).equals(read_rows(tmp_path / "alone", True))
     assert not [path.name for path in output.rglob(".*")]
+
+
+def test_sigterm_is_one_line(corpus: Make, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "spit.cli", "batch", "--op", "explain", "--input", str(corpus(COUNT)), "--output",
+               str(output), "--size", "112", "--block-size", str(BLOCK), "--workers", "1", "--device", "cpu"]
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: bool(rows(output)), run)
+    run.terminate()
+    told = run.communicate(timeout=120)[1]
+    assert (run.returncode, told.splitlines()[-1]) == (
+        130, "spit: stopped; the same command continues with the blocks that are left")
+    assert "SIGTERM received" not in told
+
+
+def test_sigterm_while_ray_starts() -> None:
+    """Ray installs a handler of its own, which exits."""
+
+    def start() -> None:
+        with _own_sigterm():
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))
+            signal.raise_signal(signal.SIGTERM)
+
+    with on_signals(signal.default_int_handler, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
 
 
 def test_a_worker_that_cannot_write_ends_the_run(corpus: Make, tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ def test_check_as_a_table(spit: Run, photo: Callable[..., Path], tmp_path: Path,
 
 
 def test_bad_input_is_one_line(spit: Run, tmp_path: Path) -> None:
+    assert "fp16 is for a GPU; use fp32 or bf16 on a CPU" in spit(
+        "bench", "--precision", "fp16", "--device", "cpu").error
     assert "fp32, bf16, fp16" in spit("bench", "--precision", "int8", "--device", "cpu").error
     assert "unknown model" in spit("bench", "--model", "spit_huge", "--device", "cpu").error
     assert "none" in spit("bench", "--data", tmp_path / "none", "--device", "cpu").error

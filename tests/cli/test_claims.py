@@ -179,7 +179,7 @@ def test_sigterm_leaves_no_lock(verb: str, tmp_path: Path, photo: Callable[..., 
         time.sleep(0.01)
     run.terminate()
     _, told = run.communicate(timeout=240)
-    assert (run.returncode, told) == (130, "spit: stopped\n")
+    assert (run.returncode, told) == (130, "spit: stopped; the same command processes all images again\n")
     assert not [*tmp_path.glob("out/.*")]
     assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()], "an empty folder is removed"
 

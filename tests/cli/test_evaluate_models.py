@@ -49,14 +49,16 @@ def test_a_narrow_terminal_has_a_line_for_each_cell(spit: Run, data: Path, model
     assert "…" not in result.out
 
 
-def test_an_interrupt_says_how_to_go_on(spit: Run, data: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_says_how_to_go_on(spit: Run, data: Path, model: Path, tmp_path: Path,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("spit.evaluation.swap.classify", interrupt)
-    result = spit("evaluate", "swap", "--data", data, "--model", model, "--size", 32)
-    assert (result.code, result.err) == (
-        130, "spit: stopped; with --output the same command resumes what was measured\n")
+    command = ("evaluate", "swap", "--data", data, "--model", model, "--size", 32)
+    for options, told in (((), "stopped; with --output the"), (("--output", tmp_path / "out"), "stopped; the")):
+        result = spit(*command, *options)
+        assert (result.code, result.err) == (130, f"spit: {told} same command resumes what was measured\n")
 
 
 def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,

@@ -185,6 +185,32 @@ def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[...,
     assert list(about["left_out"]) == ["prototype"]
 
 
+def test_another_method_is_told_by_its_option(spit: Run, photo: Callable[..., Path], folder: Path,
+                                              tmp_path: Path) -> None:
+    base = ("--model", folder, "--size", 32, "-o", tmp_path / "out")
+    assert spit("explain", photo(tmp_path / "a.png"), *base, "--method", "flow").code == 0
+    second = photo(tmp_path / "b.png", seed=1)
+    assert 'with other options: --method was "flow", is "rollout, flow"; choose another --output' in spit(
+        "explain", second, *base, "--method", "rollout,flow").error
+    assert "with other options: flow.skip was not set, is 0; choose another --output" in spit(
+        "explain", second, *base, "--method", "flow", "--flow-skip", 0).error
+
+
+def test_the_default_panel_says_which_map_is_best(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+
+    def spy(rows: Any, title: str = "", note: str = "") -> Image.Image:
+        notes.append(note)
+        return draw_panel(rows, title, note)
+
+    monkeypatch.setattr("spit.cli.explain.draw_panel", spy)
+    command = ("explain", photo(tmp_path / "a.png"), "--model", folder, "--size", 32, "-o", tmp_path / "out")
+    assert spit(*command).code == spit(*command, "--method", "flow").code == 0
+    assert notes[0].startswith("On average relevance is the most faithful of the fast methods; ")
+    assert notes[2] == ""
+
+
 def test_every_step_is_said(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spit.cli.console.PATIENCE", 0)

@@ -39,10 +39,17 @@ def test_what_is_wrong_is_one_line(spit: Run, save_tiny: Callable[..., Path], tm
     assert "a folder that exists" in spit("export", save_tiny(), "--format", "torch", "-o",
                                           tmp_path / "nowhere" / "a.pt2").error
     assert "expected a file for --output, got -\n" in spit("export", save_tiny(), "--format", "torch", "-o", "-").error
+    for name in ("x.foo", "x", "x.pt2"):
+        assert f"expected --output to end in .onnx for --format onnx, got {name}; rename it" in spit(
+            "export", save_tiny(), "-o", tmp_path / name).error
+    assert "to end in .pt2 or .pt or .pth for --format torch, got x.onnx" in spit(
+        "export", save_tiny(), "--format", "torch", "-o", tmp_path / "x.onnx").error
     (tmp_path / "file").write_text("")
-    assert f"got the file {tmp_path / 'file'}" in spit("export", "no_such_model", "-o", tmp_path / "file/a.pt2").error
-    assert "expected one --model, got none" in spit("export", "-o", target).error
-    assert "expected one --model, got a, b" in spit("export", "b", "--model", "a", "-o", target).error
+    assert f"got the file {tmp_path / 'file'}" in spit(
+        "export", "no_such_model", "-o", tmp_path / "file/a.onnx").error
+    to_torch = ("--format", "torch", "-o", target)
+    assert "expected one --model, got none" in spit("export", *to_torch).error
+    assert "expected one --model, got a, b" in spit("export", "b", "--model", "a", *to_torch).error
     assert not target.exists()
 
 

@@ -114,7 +114,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
     assert "[parent] unknown option 'weight'; the nearest known one is 'weights'" in error(
         *command, "--set", "parent.weight=3")
     assert "no such recipe" in error(*command, "--recipe", tmp_path / "nowhere.toml")
-    assert "the nearest that come with spit are retrofit_tiny, " in error(*command, "--recipe", "retrofit")
+    assert "did you mean retrofit_tiny or retrofit_masked?" in error(*command, "--recipe", "retrofit")
     assert "expected a parent, got none" in error("retrofit", "--recipe", "retrofit_tiny", "--images", photos)
 
 

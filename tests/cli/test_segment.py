@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 from PIL import Image
 
 import spit as library
+from spit.segmentation import segment_prediction
 
 Run = Callable[..., Any]
 
@@ -62,6 +66,28 @@ def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model
     assert "were reduced" not in spit(*base, "--size", 64).out
 
 
+def test_reduced_images_of_another_process_are_not_counted(spit: Run, photo: Callable[..., Path], model: Path,
+                                                           tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for index, name in enumerate("ab"):
+        photo(tmp_path / f"in/{name}.png", 600, 500, seed=index)
+    command = ["segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model, "--levels", 4]
+    others: list[subprocess.Popen[str]] = []
+
+    def wait_for_b(*given: Any) -> Any:
+        if not others:
+            others.append(subprocess.Popen([sys.executable, "-m", "spit.cli", *map(str, command)], text=True,
+                                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+        while not (tmp_path / "out/b.segment.json").exists():
+            assert others[0].poll() is None
+            time.sleep(0.02)
+        return segment_prediction(*given)
+
+    monkeypatch.setattr("spit.cli.segment.segment_prediction", wait_for_b)
+    told = [spit(*command).out, others[0].communicate(timeout=60)[0]]
+    for out in told:
+        assert "1 image was reduced" in out
+
+
 def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
                           names: Callable[[Path], list[str]]) -> None:
     for index in range(2):
@@ -92,6 +118,8 @@ def test_a_folder_of_other_options_is_refused(spit: Run, photo: Callable[..., Pa
     before = names(tmp_path / "out")
     error = spit("segment", second, *base, "--tau", 0.5).error
     assert "a.segment.json was made with other options: tau was not set, is 0.5; choose another --output" in error
+    error = spit("segment", second, *base, "--tau", 0.5, "--method", "cut").error
+    assert 'with other options: --method was not set, is "cut"; choose another --output' in error
     assert names(tmp_path / "out") == before
     assert spit("segment", second, *base).code == 0
 
@@ -120,6 +148,8 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
     result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--model", model)
     assert (result.code, result.err) == (
         130, "spit: stopped; the same command continues with the remaining images\n")
+    result = spit("segment", tmp_path / "a.png", "-o", tmp_path / "out", "--model", model, "--again")
+    assert result.err == "spit: stopped; the same command processes all images again\n"
 
 
 @pytest.mark.parametrize(("options", "told"), [

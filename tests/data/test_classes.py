@@ -45,13 +45,13 @@ def test_the_classes_of_a_model(config: ModelConfig, names: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize(("folders", "names"), [
-    (["cat", "dog"], ("cat", "dog", "class 2")),
+    (["cat", "dog"], ("cat", "dog")),
     (["n01440764", "n02123045", "none"], ("tench", "tabby", "none")),
     (["1", "10", "2"], ("1", "10", "2")),
     (["000", "001", "002"], ()),
 ])
 def test_folders_name_classes(folders: list[str], names: tuple[str, ...]) -> None:
-    assert folder_names(folders, 3) == names
+    assert folder_names(folders) == names
 
 
 @pytest.mark.parametrize(("word", "near"), [

@@ -154,7 +154,11 @@ class TestDispatch:
             assert kernels.region_boxes(LABELS, OFFSETS)[0] == "cpu"
 
     def test_compiled_loops_serve_at_once_if_asked(self) -> None:
+        assert not kernels.compiled(LABELS)
+        with kernels.backend("cpu"):
+            assert kernels.compiled(LABELS)
         kernels.compile_at_once()
+        assert kernels.compiled(LABELS)
         assert kernels.region_boxes(LABELS, OFFSETS)[0] == "cpu"
 
 

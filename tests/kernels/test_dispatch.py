@@ -12,7 +12,7 @@ from spit import kernels
 from spit.kernels import Rules, backend, cpu, reference
 
 PORTABLE = {"exact_sqrt", "level_offsets", "pieces", "published_superpixels", "region_sizes"}  # without backends
-OTHERS = {"on_gpu", "ONE", "SCALE", "Levels", "Rules", "backend", "recorded", "threads", "compile_at_once"}
+OTHERS = {"on_gpu", "ONE", "SCALE", "Levels", "Rules", "backend", "recorded", "threads", "compile_at_once", "compiled"}
 OPERATIONS = sorted(set(kernels.__all__) - PORTABLE - OTHERS)
 LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
 

@@ -147,7 +147,8 @@ def test_a_step_that_is_no_number_is_left_out(run: Run, tmp_path: Path) -> None:
 
 def test_too_many_of_them_stop_the_run(run: Run, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"not finite in 3 steps in a row, to step 8; the checkpoint of step 4 is "
-                                            r"good: lower optimization.lr"):
+                                            r"good: check the photos, or start a new run with a lower "
+                                            r"optimization.lr or precision fp32 in another --output$"):
         run("a", "run.log=2", "run.patience=3", bad=(5, 6, 7))
     assert run("a").resumed == 4  # and with a remedy it goes on
 

@@ -108,13 +108,15 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
     ("optimization.batch=7", "expected an even batch"),
     ("optimization.epochs=0", "expected epochs above 0, got 0"),
     ("optimization.epochs=0.5", r"tiny\.toml: \[optimization\] expected warmup of at most 0.5, the epochs of the run, "
-     "got 1; set optimization.warmup too"),
+     "got 1; lower optimization.warmup or raise optimization.epochs"),
     ("optimization.warmup=4.5", "expected warmup of at most 4, the epochs of the run, got 4.5"),
     ("optimization.ema=1", "expected ema below 1, got 1"),
     ("optimization.betas=[0.9]", "expected betas of type tuple of 2 float, got \\(0.9,\\)"),
     ("optimization.betas=[0.9, 1.0]", "expected betas below 1, got 1.0"),
     ("optimization.precision=fp16", "expected precision to be one of fp32, bf16, got 'fp16'"),
     ("data.size=7", r"\[data\] expected size of at least 16, got 7"),
+    ("data.size=100000", r"\[data\] expected size of at most 16384, got 100000"),
+    ("data.side=100000", r"\[data\] expected side of at most 16384, got 100000"),
     ("data.workers=-1", "expected workers of at least 0, got -1"),
     ("run.log=0", "expected log of at least 1, got 0"),
     ("augment.flip=2", "expected flip of at most 1, got 2"),
@@ -133,8 +135,10 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Recipe.read(Path("smoke")) == Recipe.read(Path("smoke.toml")) == own
     (tmp_path / "smoke.toml").write_text("[run]\nseed = 7\n")
     assert Recipe.read(Path("smoke.toml")).run.seed == 7, "a file that is there comes first"
-    with pytest.raises(TrainingError, match=r"smok: no such recipe; the nearest that come with spit are smoke, "):
+    with pytest.raises(TrainingError, match=r"^smok: no such recipe; did you mean smoke\?$"):
         Recipe.read(Path("smok"))
+    with pytest.raises(TrainingError, match=r"^nosuch: no such recipe; spit has elastic_tiny, .*, transfer$"):
+        Recipe.read(Path("nosuch"))
     with pytest.raises(TrainingError, match=r"^\.: expected a recipe, a TOML file or .*smoke, .*, got a folder$"):
         Recipe.read(Path("."))
     (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0")

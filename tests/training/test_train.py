@@ -1,5 +1,6 @@
 import json
 import math
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def test_beginning_anew(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("change", "told"), [
     ("data.train=nowhere", "expected a folder"), ("model.pretrained=./nowhere", "no folder"),
-    ("model.options.num_classes=1", "at least 2"), ("optimization.accumulate=8", "enlarge the batch")])
+    ("model.options.num_classes=1", "num_classes=2"), ("optimization.accumulate=8", "enlarge the batch")])
 def test_a_run_that_is_refused_deletes_nothing(recipe: Callable[..., Recipe], tmp_path: Path, change: str,
                                                told: str) -> None:
     short = ("optimization.epochs=0.5", "optimization.warmup=0", "run.validate=0")
@@ -68,6 +69,32 @@ def test_a_run_that_is_refused_deletes_nothing(recipe: Callable[..., Recipe], tm
     assert train(recipe(*short, own), tmp_path / "run", team, fresh=True, force=True)["resumed"] == 0
     assert (tmp_path / "run/mine.txt").exists()
     assert len([*(tmp_path / "run").rglob("*")]) == len(before), "nothing of the earlier run is left"
+
+
+def test_one_class_is_refused(recipe: Callable[..., Recipe], photos: Path, tmp_path: Path) -> None:
+    """Folders without photos are named; of WebDataset shards, which have none, the class alone."""
+    only = tmp_path / "only"
+    for name in ("coarse", "empty", ".hidden"):
+        (only / name).mkdir(parents=True)
+    (only / "coarse/a.png").symlink_to(photos / "coarse/0.png")
+    with tarfile.open(tmp_path / "three.tar", "w") as shard:
+        shard.add(photos / "coarse/0.png", "a.png")
+        (tmp_path / "a.cls").write_text("3")
+        shard.add(tmp_path / "a.cls", "a.cls")
+    for source, told in ((only, r"got only coarse \(empty: no photos\);"), (tmp_path / "three.tar", "got only 3;")):
+        with pytest.raises(TrainingError, match=f"^expected photos of at least two classes, {told} give a folder"):
+            classification_job(recipe(f"data.train={source}"), Team(0, 1, torch.device("cpu")))
+
+
+def test_numbered_shards_may_lack_the_last_classes(recipe: Callable[..., Recipe], photos: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "two.tar", "w") as shard:
+        for label in ("0", "1"):
+            (tmp_path / "a.cls").write_text(label)
+            shard.add(photos / "coarse/0.png", f"{label}.png")
+            shard.add(tmp_path / "a.cls", f"{label}.cls")
+    more = recipe(f"data.train={tmp_path / 'two.tar'}", "data.validation=[]", "model.options.num_classes=7")
+    task = classification_job(more, Team(0, 1, torch.device("cpu")))[1]
+    assert (task.module.config.num_classes, task.module.config.class_names) == (7, ())
 
 
 @pytest.mark.parametrize("key", ["data.train", "data.validation"])

@@ -6,6 +6,7 @@ read, decoded and answered inside one actor and never enter Ray's object store, 
 
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from spit.batch.options import Cluster
 from spit.batch.worker import Done, Job, Worker
 from spit.devices import choose_device
 from spit.errors import MissingExtra, SpitError
+from spit.interruption import kept_handlers
 
 PATIENCE = 10  # seconds for a cluster to answer
 STORE = 2**27  # bytes of the object store of a local Ray, which holds numbers only
@@ -55,7 +57,7 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
     try:
         if not local:
             _knock(str(cluster.address))
-        with _silent_start() if local else nullcontext():
+        with _own_sigterm(), _silent_start() if local else nullcontext():
             ray.init(address="local" if local else cluster.address, log_to_driver=False,
                      logging_level=logging.ERROR, **own)
     except (OSError, RuntimeError, ValueError) as error:
@@ -135,6 +137,17 @@ def _knock(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep our answer to SIGTERM, in whose place Ray exits, its C++ with a traceback."""
+    try:
+        with kept_handlers(signal.SIGTERM):
+            yield
+    except SystemExit:  # Ray's answer, while it starts
+        signal.raise_signal(signal.SIGTERM)
+        raise
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.evaluation.runner import PRECISIONS, Computing
+from spit.evaluation.runner import PRECISIONS, Computing, autocast
 from spit.model import SpitModel
 from spit.options import option
 from spit.registry import ARCHITECTURES, SIZES, create_model, load_model
@@ -53,8 +53,9 @@ class Timing(Computing):
         return PRECISIONS[self.precision or "fp32"]
 
     def cast(self, device: torch.device) -> Cast:
-        """A context with that precision; weights stay float32."""
-        return partial(torch.autocast, device.type, self.dtype, enabled=self.dtype != torch.float32)
+        """A context with that precision; weights stay float32. Raises ValueError if the device is no use for it."""
+        autocast(device, self.precision or "fp32")
+        return partial(autocast, device, self.precision or "fp32")
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     with torch_threads(measuring.threads):
         if measuring.check:
             return _check(paths, device, running.as_json)
+        timing.cast(device)  # refuses now what it cannot do
         source = models.expect_one()
         model = model_to_time(source)
         subject = Subject(source, model, models.size or model.config.eval_size or DEFAULT_SIZE, paths, device)

@@ -20,6 +20,7 @@ from spit.evaluation.runner import case_of
 from spit.locks import locked
 from spit.tokens import plural
 
+DECIDING = {"method": "--method", "cut.method": "--method"}  # settings on which others depend, and their flags
 Stamps = dict[str, list[int] | None]
 
 
@@ -37,12 +38,14 @@ class Shared:
 
     def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
         self.about, self._earlier = about, earlier
+        self.next_run = "continues with the remaining images" if earlier else "processes all images again"
         self.settings = json.loads(json.dumps(settings))  # as documents have them
         self._notice = self._check_folder(inputs)
         self.before: Stamps = received() if is_companion() else {
             str(item.path): self._stamp(item) for item in inputs}  # of documents when the run began
         self._keys: dict[Path, str | None] = {}
         self.taken: list[str] = []  # images whose document was there when the run began
+        self.elsewhere: list[str] = []  # images that another process has done since, a companion perhaps
 
     def about_run(self, item: Input) -> Document:
         """What a document says about the run that writes it; the first time, the user hears what is replaced."""
@@ -71,8 +74,7 @@ class Shared:
         whole = all((item.folder / str(file)).is_file() for file in known["files"].values())
         if not whole or self.key(item) is None or known.get("key") != self.key(item):
             return None
-        if was_there:
-            self.taken.append(str(item.path))
+        (self.taken if was_there else self.elsewhere).append(str(item.path))
         return {**known, "image": str(item.path)}  # which an earlier run may have named from another folder
 
     @contextmanager
@@ -117,7 +119,7 @@ class Shared:
             return ""
         old, new = other.get("spit"), self.settings.get("spit")
         version = f"by spit {old}, whose answers may differ from those of {new}" if old != new else ""
-        options = differences({**other, "spit": new}, {**self.settings, "spit": new}, _option_name)
+        options = differences({**other, "spit": new}, {**self.settings, "spit": new}, _option_name, [*DECIDING])
         return " and ".join(filter(None, (version, options and f"with other options: {options}")))
 
     def _stamp(self, item: Input) -> list[int] | None:
@@ -130,5 +132,5 @@ class Shared:
 
 
 def _option_name(key: str) -> str:
-    """``tau`` of ``cut.tau``, and ``lime.samples`` of a method of attribution."""
-    return f".{key}".partition(".methods.")[2] or key.rpartition(".")[2]
+    """``tau`` of ``cut.tau``, ``lime.samples`` of a method of attribution, and the flag of a deciding key."""
+    return DECIDING.get(key) or f".{key}".partition(".methods.")[2] or key.rpartition(".")[2]

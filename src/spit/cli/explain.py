@@ -25,7 +25,8 @@ from spit.options import Options, option
 from spit.predictor import SEEN, Prediction, Predictor, at_size, resize, shorter_side
 from spit.tokens import plural
 
-ADVICE = "On average relevance is the most faithful map; the others answer other questions (docs/attribution.md)"
+ADVICE = ("On average relevance is the most faithful of the fast methods; the others answer other questions "
+          "(docs/attribution.md)")
 ABREAST = 3  # tiles in a row of one model's panel
 UNLIKELY = 0.01  # probability below which a line says that a class may not be in the image
 
@@ -93,7 +94,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         "model": own.predictor.digest, "config": own.predictor.model.config.to_dict(),
         "whole": own.whole, "size": own.size if own.whole else own.predictor.size,
         "methods": {method.name: method.config() for method in own.methods},
-        "target": own.target} for own in explained}, "top": naming.top, "spit": __version__})
+        "target": own.target} for own in explained},
+        "method": ", ".join(dict.fromkeys(method.name for own in explained for method in own.methods)),
+        "top": naming.top, "spit": __version__})
     free = [method.name for method in explained[0].methods if not method.of_class]
     if free and asking.target is not None and methods.names:
         tell(f"{_same(free)}; --target has no effect on {'them' if len(free) > 1 else 'it'}")

@@ -15,6 +15,7 @@ from spit.export import export as write
 from spit.options import Options, same
 from spit.registry import load_model
 
+ENDINGS = {"onnx": (".onnx",), "torch": (".pt2", ".pt", ".pth")}  # of files, by their format
 Source = Annotated[str | None, typer.Argument(metavar="MODEL", help="What --model takes.", show_default=False)]
 File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)]
 
@@ -36,6 +37,10 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
     """
     if str(output) == "-":
         raise ValueError("expected a file for --output, got -")
+    endings = ENDINGS[exporting.format]
+    if output.suffix.lower() not in endings:
+        raise ValueError(f"expected --output to end in {' or '.join(endings)} for --format {exporting.format}, got "
+                         f"{shown(output.name)}; rename it")
     check_folder(output.parent)
     model = Models((*choice.model, *([] if source is None else [source]))).expect_one()
     with waiting("Exporting", patience=0) as say:  # three stages, of which one can take half a minute

@@ -18,7 +18,7 @@ from spit.cli.console import Say, print_json, show, show_table, shown, tell, tra
 from spit.cli.outputs import real_paths, write_files
 from spit.data.folders import photos_and_results, read_about
 from spit.data.images import expect_some
-from spit.errors import ImageError, SpitError
+from spit.errors import ImageError, SpitError, Stopped
 from spit.forward_pass import each_alone
 from spit.tokens import plural
 
@@ -143,10 +143,15 @@ def answer_each(inputs: Sequence[Input], description: str, work: Callable[[Input
             stack.enter_context(shared.alone(inputs[0].folder))
             stack.enter_context(companions(min(workers, len(inputs)) - 1, shared.before))
         items, say = stack.enter_context(track(inputs, description))
-        for group in side_by_side(items, alone):
-            each_alone(lambda item: attempt(item, say), group)
-        for item in others:
-            attempt(item, say, wait=True)
+        try:
+            for group in side_by_side(items, alone):
+                each_alone(lambda item: attempt(item, say), group)
+            for item in others:
+                attempt(item, say, wait=True)
+        except KeyboardInterrupt:
+            if shared is None:
+                raise
+            raise Stopped(f"stopped; the same command {shared.next_run}") from None
     answers = [found[item.path] for item in inputs if item.path in found]
     if shared is not None:
         shared.taken.sort(key={str(item.path): place for place, item in enumerate(inputs)}.__getitem__)

@@ -61,7 +61,8 @@ def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
             task = bar.add_task("Starting", total=None)
             report = runner.evaluate(protocol, pictures)
     except KeyboardInterrupt:
-        raise Stopped("stopped; with --output the same command resumes what was measured") from None
+        raise Stopped(f"stopped; {'with --output ' * (output is None)}the same command resumes what was measured"
+                      ) from None
     if runner.resumed:
         console.print(f"{runner.resumed:,} of {runner.done:,} answers are taken from an earlier run", highlight=False)
     if output is not None:

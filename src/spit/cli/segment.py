@@ -18,7 +18,6 @@ from spit.cli.options import Images, Merging, Models, Output, Reading, Running, 
 from spit.data.images import header_size
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
-from spit.errors import Stopped
 from spit.evaluation.runner import Precise, autocast
 from spit.options import Options, option
 from spit.predictor import ALONE, SEEN
@@ -89,19 +88,17 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
         empty = sum(document["foreground"] == 0 for document in documents)
         if empty:
             show(f"{plural(empty, 'image')} without a foreground: nothing to cut")
+        others = {*shared.taken, *(() if sharing.workers else shared.elsewhere)}
         reduced = sum(document["seen"] != [document["width"], document["height"]] for document in documents
-                      if document["image"] not in shared.taken)
+                      if document["image"] not in others)
         if reduced and models.size is None:
             show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to {SEEN:,} pixels "
                  f"(as many as 512 × 512) for the model; --size SIDE asks for more")
         if shared.taken:
             show(f"{len(shared.taken)} of {len(documents)} were done earlier with these settings; --again repeats them")
 
-    try:
-        return answer_each(inputs, "Segmenting", work, show_all, running.as_json, shared, sharing.workers, alone,
-                           output=str(output.output), done_earlier=shared.taken)
-    except KeyboardInterrupt:
-        raise Stopped("stopped; the same command continues with the remaining images") from None
+    return answer_each(inputs, "Segmenting", work, show_all, running.as_json, shared, sharing.workers, alone,
+                       output=str(output.output), done_earlier=shared.taken)
 
 
 def _draw(image: Tensor, found: Segmentation) -> dict[str, tuple[str, bytes]]:

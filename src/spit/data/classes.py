@@ -47,17 +47,15 @@ def near_names(names: Sequence[str], word: str, count: int = 4) -> list[str]:
     return sorted(near, key=lambda name: (-likeness[name], len(name)))[:count]
 
 
-def folder_names(folders: Sequence[str], num_classes: int) -> tuple[str, ...]:
+def folder_names(folders: Sequence[str]) -> tuple[str, ...]:
     """Class names from the names of training folders.
 
-    WordNet ids become ImageNet's names, and classes beyond the folders get numbers. Folders that are named by their own
-    numbers give no names.
+    WordNet ids become ImageNet's names. Folders that are named by their own numbers give no names.
     """
     if all(name.isdecimal() and int(name) == index for index, name in enumerate(folders)):
         return ()
     known = dict(_rows())
-    return (*(known.get(name, name) for name in folders),
-            *(f"class {index}" for index in range(len(folders), num_classes)))
+    return tuple(known.get(name, name) for name in folders)
 
 
 def wordnet_ids() -> dict[str, int]:

@@ -139,7 +139,7 @@ def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequenc
         ImageError: none of these applies.
     """
     names = folder.classes
-    given = folder_names(names, len(names)) or names
+    given = folder_names(names) or names
     unknown = [name for name in given if name not in class_names]
     if class_names and not unknown:
         return [class_names.index(name) for name in given]

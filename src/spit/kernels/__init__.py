@@ -30,8 +30,8 @@ from spit.options import check_choice
 from spit.replay import Tensors, replay
 
 __all__ = [
-    "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compose", "diffuse",
-    "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
+    "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compiled", "compose",
+    "diffuse", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
     "position_histogram", "published_superpixels", "recorded", "refine", "region_boxes", "region_features",
     "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels", "threads",
 ]
@@ -80,6 +80,12 @@ def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors,
     if on_gpu(tensors):
         return replay(operation, tensors, options)
     return operation(tensors, options() if callable(options) else options)
+
+
+def compiled(tensors: Tensor | Tensors) -> bool:
+    """Whether compiled kernels serve operations on these; False while a fresh install compiles them."""
+    chosen = _backend(tensors)
+    return chosen.__name__ != "spit.kernels.cpu" or _forced.get() is not None or bool(chosen.BACKGROUND.serves(0))
 
 
 def compile_at_once() -> None:

@@ -1,11 +1,13 @@
 """From a recipe to what the loop trains."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
 from spit.data.classes import folder_names
 from spit.data.photos import Photos
+from spit.data.shards import expand_pattern
 from spit.model import SpitModel
 from spit.registry import model_config, read_checkpoint
 from spit.training import TrainingError
@@ -23,12 +25,13 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     """The job of ``spit train``."""
     data, optimization = recipe.data, recipe.optimization
     photos = Photos(data.train, data.size if data.whole else data.side, labelled=True)
+    _expect_classes(photos, data.train)
     model = build_model(recipe, len(photos.classes))
-    classes = model.config.num_classes
-    if classes < len(photos.classes):
-        raise TrainingError(f"expected num_classes of at least {len(photos.classes)} in [model.options], the number of "
-                            f"classes of the photos, got {classes}")
-    model.config = data.apply_to(model.config.replace(class_names=folder_names(photos.classes, classes)))
+    names, classes = folder_names(photos.classes), model.config.num_classes
+    if classes < len(photos.classes) or (names and classes != len(names)):  # numbered ones may lack the last
+        raise TrainingError(f"expected num_classes={len(photos.classes)} in [model.options], the number of classes of "
+                            f"the photos, got {classes}; leave it out")
+    model.config = data.apply_to(model.config.replace(class_names=names))
     validation = validation_of(recipe, team, photos.classes, model.config.eval_crop)
     if optimization.compile:  # CUDA graphs need gradients of their own in every pass
         model.compile(mode="reduce-overhead" if optimization.accumulate == 1 and not team.together else None)
@@ -38,6 +41,18 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     title = recipe.model.title(model.config)
     some = ", ".join(photos.classes[:3]) + (", …" if len(photos.classes) > 3 else "")
     return name, task, photos, f"{title}, {size:.1f} M parameters, {len(photos.classes)} classes ({some})"
+
+
+def _expect_classes(photos: Photos, sources: Sequence[str]) -> None:
+    """Raise TrainingError if all photos have one class; folders of classes without photos are named."""
+    if len(photos.labels.unique()) > 1:
+        return
+    name = photos.classes[int(photos.labels[0])]
+    folders = (folder for source in sources for path in expand_pattern(source) for folder in Path(path).glob("[!.]*/"))
+    empty = sorted({folder.name for folder in folders} - {name})
+    some = f" ({', '.join(empty[:3])}{', …' * (len(empty) > 3)}: no photos)" if empty else ""
+    raise TrainingError(f"expected photos of at least two classes, got only {name}{some}; give a folder with a "
+                        "sub-folder of photos for each class")
 
 
 def build_model(recipe: Recipe, num_classes: int) -> SpitModel:

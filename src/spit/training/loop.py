@@ -183,8 +183,9 @@ class _Loop:
         if longest >= self.recipe.run.patience:
             steps = self.checkpoints.steps()
             kept = f"the checkpoint of step {steps[-1]} is good" if steps else "there is no checkpoint yet"
-            raise TrainingError(f"gradients were not finite in {longest} steps in a row, to step {done}; {kept}: lower "
-                                "optimization.lr, use precision fp32, or check the photos, and resume in a new folder")
+            raise TrainingError(f"gradients were not finite in {longest} steps in a row, to step {done}; {kept}: check "
+                                "the photos, or start a new run with a lower optimization.lr or precision fp32 in "
+                                "another --output")
 
     def _validations(self, steps: int) -> int:
         """How many validations are due after so many steps, before the last."""

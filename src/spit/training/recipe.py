@@ -61,8 +61,9 @@ class DataRecipe(Options):
 
     train: tuple[str, ...] = option((), "Folders with a sub-folder for each class, or WebDataset shards")
     validation: tuple[str, ...] = option((), "Likewise, to measure accuracy on")
-    side: int = option(288, "Side of the squares that photos are decoded to; crops are taken from them", least=1)
-    size: int = option(256, "Side of the squares that the model sees", least=16)
+    side: int = option(288, "Side of the squares that photos are decoded to; crops are taken from them", least=1,
+                       most=2**14)
+    size: int = option(256, "Side of the squares that the model sees", least=16, most=2**14)
     workers: int = option(2, "Decoding processes; no more than there are cores", least=0)
     resident: bool = option(False, "Decode all photos once, into the memory of the device")
     kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
@@ -111,7 +112,7 @@ class Optimization(Options):
             raise ValueError(f"expected an even batch, since CutMix takes pairs, got {self.batch}")
         if self.warmup > self.epochs:
             raise ValueError(f"expected warmup of at most {self.epochs:g}, the epochs of the run, got {self.warmup:g}; "
-                             "set optimization.warmup too")
+                             "lower optimization.warmup or raise optimization.epochs")
 
     def rate(self, step: int, warmup: int, total: int) -> float:
         """The learning rate of a step: ``warmup`` steps up and the rest of ``total`` down, each along half a cosine.
@@ -183,6 +184,8 @@ class Recipe(Options):
 FREE = ("data.train", "data.validation", "data.workers", "data.resident", "data.kept", "run.output", "run.log",
         "run.checkpoint", "run.validate", "run.patience", "optimization.compile")
 
+NEAR = 0.5  # a likeness of names by difflib; of names that mean something else, it is less
+
 # Options of recipes before 0.2, and where they are now.
 RENAMED = {
     "model.gradients": "model.options.gradients",
@@ -218,8 +221,9 @@ def _find(path: Path) -> Path:
         if path.is_dir():
             raise _no_recipe(path, "folder")
         return path
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0)
-    raise TrainingError(f"{path}: no such recipe; the nearest that come with spit are {', '.join(near)}")
+    near = difflib.get_close_matches(name, known, n=3, cutoff=NEAR)
+    told = f"did you mean {' or '.join(near)}?" if near else f"spit has {', '.join(known)}"
+    raise TrainingError(f"{path}: no such recipe; {told}")
 
 
 def _no_recipe(path: Path, got: str) -> TrainingError:

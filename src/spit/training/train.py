@@ -49,8 +49,8 @@ def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = 
 def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener, fresh: bool = False) -> dict[str, Any]:
     data = recipe.data
     if not data.train:
-        raise TrainingError("expected photos to train on, got none; set data.train in the recipe or by "
-                            "--set data.train=FOLDER (spit retrofit: --images FOLDER)")
+        option = "--images FOLDER" if isinstance(recipe, RetrofitRecipe) else "--set data.train=FOLDER"
+        raise TrainingError(f"expected photos to train on, got none; set data.train in the recipe, or give {option}")
     name, task, photos, summary = (retrofit_job(recipe, team) if isinstance(recipe, RetrofitRecipe)
                                    else classification_job(recipe, team))
     listener.say(f"{summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
