@@ -76,8 +76,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise, token_shapley,
     token_occlusion and lime evaluate the model up to --samples times, which takes seconds. Compare values within one
     map only, not between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run
-    processes all images again and replaces their files; a folder that holds other images' files, made with other
-    options, is refused. An image that cannot be read is reported, the others go on, and the exit code is 2.
+    processes all images again and replaces their files, also those of other methods; a folder that holds other images'
+    files, made with other options, is refused. An image that cannot be read is reported, the others go on, and the
+    exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
