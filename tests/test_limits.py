@@ -46,7 +46,7 @@ def test_the_page_states_what_the_code_has() -> None:
     assert stated("bytes of a class (`key.cls`) in a shard") == LONGEST
     assert stated("side of the square that a model sees") == LARGEST
     assert stated("pixels of a whole image that a model sees") == SEEN
-    assert stated("numbers kept of a pass for explanations") == KEPT
+    assert stated("numbers of a pass that are kept for explanations") == KEPT
     assert stated("regions in a label map as 16-bit PNG") == GREY_REGIONS
 
 
