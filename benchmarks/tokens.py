@@ -73,7 +73,7 @@ def main() -> None:
         cases.append(measure(way, setting, answer, images, labels, device))
         case = cases[-1]
         print(f"| {way} | {setting or 'all tokens'} | {case.tokens:.1f} | {case.last:.1f} | {case.top1:.3f} "
-              f"| {case.top5:.3f} | {case.seconds:.0f} |", flush=True)
+              f"| {case.top5:.3f} | {case.seconds:.1f} |", flush=True)
     if args.plot:
         args.plot.write_bytes(draw(cases, f"Accuracy against tokens on {len(images)} ImageNet validation images"))
         print(f"\nThe picture is {args.plot}")
