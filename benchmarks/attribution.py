@@ -66,7 +66,7 @@ def measure(model: spit.SpitModel, views: torch.Tensor, tokens: str, methods: Se
                 times[name].append(seconds)
     for name, seconds in times.items():
         ratio = median(own / plain for own, plain in zip(seconds, times[base], strict=True))
-        print(f"| {tokens} | {name} | {1e3 * median(seconds):.1f} | {ratio:.2f} |", flush=True)
+        print(f"| {tokens} | {name} | {1e3 * median(seconds):.1f} | {ratio:.3f} |", flush=True)
 
 
 def clocked(call: Callable[[], object], device: torch.device) -> float:
