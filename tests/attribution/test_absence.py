@@ -3,7 +3,7 @@ import torch
 
 import spit
 from attribution.games import generator
-from spit.attribution.absence import ImageTokens, image_tokens, patch_cells
+from spit.attribution.absence import ImageTokens, embedded, image_tokens, patch_cells
 from spit.attribution.occlusion import paint_over
 from spit.config import ModelConfig
 from spit.forward_pass import ForwardPass
@@ -31,6 +31,22 @@ def test_subsets_by_hand():
     assert found.offsets.tolist() == [0, 1, 3]
     assert found.values.tolist() == [[0, -1, 2, -2, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14]]
     assert torch.equal(features, before)
+
+
+@pytest.mark.parametrize("fill", ["image", "zero"])
+def test_parts_of_subsets_add_up(images, fill):
+    """To γ of their features; a token that no cell of its own patch shows is there too."""
+    seen = passed(images[:1], fill)
+    [tokens], embedder = image_tokens(seen), seen.model.embedder
+    if tokens.cells is not None:
+        tokens.cells[3] = 4
+    present = torch.rand(9, len(tokens.features), generator=generator()) < 0.5
+    present[0], present[1], present[2, 3:5] = True, False, torch.tensor([True, False])
+    with torch.no_grad():
+        found, subsets = embedded(tokens, embedder).subsets(present), tokens.subsets(present)
+        expected = embedder.project(subsets.values)
+    assert torch.equal(found.offsets, subsets.offsets)
+    torch.testing.assert_close(found.values, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_all_tokens_are_what_the_model_sees(images):

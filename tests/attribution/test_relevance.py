@@ -2,10 +2,14 @@ import pytest
 import torch
 
 import spit
+from spit.attribution.absence import image_tokens
+from spit.attribution.presence import presence_slopes
+from spit.attribution.token_rise import whole_image
 from spit.backbone import attention
+from spit.forward_pass import ForwardPass
 
 
-def dense(model, images, labels, monkeypatch):
+def dense(model, images, labels, monkeypatch, score=lambda logits: logits):
     """Chefer's rule with attention in the graph, autograd's own gradients and full matrix products."""
     kept = []
 
@@ -21,7 +25,7 @@ def dense(model, images, labels, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(attention, "ragged_attention", explicit)
         output = model(images, record=())
-        output.logits[range(len(labels)), labels].sum().backward()
+        score(output.logits)[range(len(labels)), labels].sum().backward()
     values = []
     for b in range(len(labels)):
         relevance = torch.eye(kept[b].shape[-1])
@@ -36,6 +40,19 @@ def test_equals_autograd_through_explicit_attention(small, images, tokenizer, mo
     model, labels = small(tokenizer, depth=3), [1, 4, 0]
     expected = dense(model, images, labels, monkeypatch)
     torch.testing.assert_close(spit.explain(model, images, "relevance", labels), expected, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("tokenizer", ["patch", "superpixel"])
+def test_token_rise_shares_one_pass_for_relevance_and_slopes(small, images, tokenizer, monkeypatch):
+    """Both of the log-probability; slopes as of a subset of all tokens."""
+    model, labels = small(tokenizer, depth=3), [1, 4, 0]
+    seen = ForwardPass(model, images, *model.tokenize(images))
+    relevance, slopes = zip(*whole_image(seen, torch.tensor(labels)), strict=True)
+    expected = dense(model, images, labels, monkeypatch, lambda logits: logits.log_softmax(1))
+    torch.testing.assert_close(torch.stack(seen.paint(torch.cat(relevance).float())), expected, atol=1e-6, rtol=1e-4)
+    for own, tokens, label in zip(slopes, image_tokens(seen), labels, strict=True):
+        [found] = presence_slopes(model, tokens, torch.ones(1, len(own), dtype=torch.bool), label)
+        torch.testing.assert_close(own.float(), found, atol=1e-6, rtol=1e-4)
 
 
 def test_the_class_matters_and_the_predicted_one_is_the_default(small, images):

@@ -7,8 +7,9 @@ import spit
 from attribution.games import Game, generator, grid
 from spit.attribution import TokenRise
 from spit.attribution.removal import Subsets
-from spit.attribution.token_rise import mean_slopes, random_parts, smoothed, standardised, token_width
+from spit.attribution.token_rise import mean_slopes, random_parts, smoothed, standardised, token_width, whole_image
 from spit.evaluation.randomization import rank_correlation
+from spit.forward_pass import ForwardPass
 
 
 def test_few_tokens_and_few_samples():
@@ -24,7 +25,7 @@ def test_fifths_are_asked():
     game = Game(lambda present: (seen.append(present.sum(1)), present[:, 3] + 0.1 * present[:, 7])[1])
     values = TokenRise(samples=107, cells=16).values(game, grid(5), generator())
     assert [set(sizes.tolist()) for sizes in seen] == [{5}, {5}]
-    assert game.asked == 90  # and two halves, all tokens and relevance, each with gradients
+    assert game.asked == 90  # and all tokens and two halves, with gradients
     assert values.argmax() == 3
 
 
@@ -45,7 +46,9 @@ def test_the_width_of_tokens():
 
 def test_the_prior_is_relevance(small, images):
     model = small()
-    relevance = spit.explain(model, images, "relevance", 2)
+    seen = ForwardPass(model, images, *model.tokenize(images))
+    told = whole_image(seen, torch.full((3,), 2))
+    relevance = torch.stack(seen.paint(torch.cat([own for own, _ in told]).float()))
     plain, led = (spit.explain(model, images, TokenRise(samples=8, smooth=0, prior=prior, slopes=0), 2)
                   for prior in (0, 1e6))
     assert rank_correlation(led, relevance).min() > 0.999
@@ -85,5 +88,5 @@ def test_slopes_are_added_within_the_budget(small, images, monkeypatch):
     monkeypatch.setattr(Subsets, "slopes", lambda self, present: (found(self, present), asked.append(self.asked))[0])
     plain, led = (spit.explain(model, images[:1], TokenRise(samples=128, slopes=weight), 2) for weight in (0, 0.5))
     assert len(asked) == 1
-    assert asked[-1] + 6 <= 128  # relevance and slopes of all tokens count as three each
+    assert asked[-1] + 3 <= 128  # a pass of all tokens with gradients counts as three
     assert not torch.equal(plain, led)

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from spit.backbone.linear import product
+from spit.embedder import Embedder
 from spit.features import FeatureExtractor
 from spit.features.color import normalize, squares
 from spit.forward_pass import ForwardPass
@@ -39,6 +42,50 @@ class ImageTokens:
             colors = values[:, :width].unflatten(1, (len(self.color), -1))
             values[:, :width] = torch.where(shown[:, None], colors, self.color).flatten(1)
         return Tokens(values, offsets)
+
+
+@dataclass(frozen=True)
+class EmbeddedTokens:
+    """What γ makes of one image's tokens, in parts that add up, as γ is linear: :func:`embedded` makes them.
+
+    So a subset takes sums of a few rows, where :meth:`ImageTokens.subsets` makes new features that γ multiplies anew.
+
+    Attributes:
+        parts: ``(P, D)``, one for each token and each that its patch shows, itself always; token by token.
+        owner: the token that each is a part of, ``(P,)``.
+        needed: the token that it shows; without it the part is absent, ``(P,)``.
+    """
+
+    parts: Tensor
+    owner: Tensor
+    needed: Tensor
+
+    def subsets(self, present: Tensor) -> Tokens:
+        """γ of :meth:`ImageTokens.subsets`, before the class token."""
+        subset, part = (present[:, self.owner] & present[:, self.needed]).nonzero().unbind(1)
+        counts = present.sum(1)
+        row = torch.stack([subset, self.owner[part]])
+        first = torch.ones_like(subset, dtype=torch.bool)
+        first[1:] = (row[:, 1:] != row[:, :-1]).any(0)  # part of each token
+        values = F.embedding_bag(part, self.parts, first.nonzero()[:, 0], mode="sum")
+        return Tokens(values, torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
+
+
+def embedded(tokens: ImageTokens, embedder: Embedder) -> EmbeddedTokens:
+    """The parts of γ's answer for tokens any of which can be absent; see :class:`EmbeddedTokens`."""
+    features, own = tokens.features, torch.arange(len(tokens.features), device=tokens.features.device)
+    if tokens.cells is None or tokens.color is None:
+        return EmbeddedTokens(embedder.project(features).to(embedder.class_token.dtype), own, own)
+    width = len(tokens.color) * tokens.cells.shape[1]
+    pairs = own[:, None] * len(own) + torch.cat([own[:, None], tokens.cells], 1)
+    owner, needed = (pair := pairs.unique()) // len(own), pair % len(own)
+    colors = features[:, :width].unflatten(1, (len(tokens.color), -1))
+    shown = (tokens.cells[owner] == needed[:, None])[:, None] * (colors - tokens.color)[owner]
+    weight = embedder.projection.weight[:, :width].contiguous()
+    parts = product(shown.flatten(1).to(weight), weight, None)
+    bare = torch.cat([tokens.color.expand_as(colors).flatten(1), features[:, width:]], 1)
+    parts[owner == needed] += embedder.project(bare)
+    return EmbeddedTokens(parts.to(embedder.class_token.dtype), owner, needed)
 
 
 def image_tokens(seen: ForwardPass) -> list[ImageTokens]:

@@ -1,11 +1,13 @@
 """The slope of a class's log-probability by the presence of each token."""
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
 
 from spit.attribution.absence import ImageTokens
-from spit.backbone import Heads, Spans, attention_maps
-from spit.forward_pass import Trace, traced
+from spit.backbone import Heads, attention_maps
+from spit.forward_pass import traced
 from spit.model import SpitModel
 
 BATCHES = (8, 256)  # subsets in a pass with gradients on a CPU and on a GPU
@@ -40,15 +42,9 @@ def presence_slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, labe
     return torch.cat([_slopes(model, tokens, some, label) for some in present.split(BATCHES[present.is_cuda])])
 
 
-def trace_slopes(trace: Trace, classes: Tensor) -> Tensor:
-    """:func:`presence_slopes` of a pass that was recorded with its graph, a class for each image, ``(ΣN,)`` float32."""
-    gradients = trace.gradients(lambda logits: logits.float().log_softmax(1).gather(1, classes[:, None].clone()).sum())
-    with torch.no_grad():
-        rows = torch.stack([_layer(heads, gradient, trace.spans)
-                            for heads, gradient in zip(trace.heads, gradients, strict=True)]).sum(0)
-        regions = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
-        regions[trace.spans.offsets[:-1].long()] = False  # class tokens
-        return rows[regions]
+def log_probability(classes: Tensor) -> Callable[[Tensor], Tensor]:
+    """The sum over images of the log-probability of a class of each, a score of the logits."""
+    return lambda logits: logits.float().log_softmax(1).gather(1, classes[:, None].clone()).sum()
 
 
 def _slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, label: int) -> Tensor:
@@ -56,17 +52,25 @@ def _slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, label: int) 
         _, trace = traced(model, tokens.subsets(present))
     if trace is None:
         raise ValueError(f"backbone {model.config.backbone!r} does not report its attention to the recorder")
+    gradients = trace.gradients(log_probability(torch.full((len(present),), label, device=present.device)))
     found = torch.zeros(present.shape, device=present.device)
-    found[present] = trace_slopes(trace, torch.full((len(present),), label, device=present.device))
+    with torch.no_grad():
+        for heads, gradient in zip(trace.heads, gradients, strict=True):
+            rows = layer_slopes(heads, gradient, attention_maps(heads.query, heads.key, trace.spans))
+            found[present] += torch.cat([own[1:] for own in rows.split(list(trace.spans.counts))])  # no class tokens
     return found
 
 
-def _layer(heads: Heads, gradient: Tensor, spans: Spans) -> Tensor:
-    """The slope of each row by its presence in one layer, ``(ΣN,)`` float32."""
+def layer_slopes(heads: Heads, gradient: Tensor, maps: Sequence[Tensor]) -> Tensor:
+    """The slope of each row by its presence in one layer, ``(ΣN,)`` float32.
+
+    Args:
+        gradient: of the layer's answer, ``(ΣN, heads, d)``.
+        maps: what :func:`~spit.backbone.attention_maps` returns.
+    """
     value, answer, slope = heads.value.float(), heads.answer.float(), gradient.float()
     told = torch.cat([slope, (slope * answer).sum(2, keepdim=True)], dim=2)  # (ΣN, heads, d + 1)
-    maps = attention_maps(heads.query, heads.key, spans)
     heard = torch.cat([(attention.transpose(1, 2) @ own.transpose(0, 1)).transpose(0, 1)
-                       for attention, own in zip(maps, told.split(list(spans.counts)), strict=True)])
+                       for attention, own in zip(maps, told.split([one.shape[1] for one in maps]), strict=True)])
     found: Tensor = ((heard[..., :-1] * value).sum(2) - heard[..., -1]).sum(1)
     return found

@@ -1,5 +1,6 @@
 """Attention times gradient (Chefer et al., 2021), which depends on the class."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spit.attribution.flow import class_row
-from spit.backbone import Heads, Spans, attention_maps
+from spit.backbone import Heads, attention_maps
 from spit.forward_pass import ForwardPass
 from spit.interruption import may_stop
 from spit.options import Options
@@ -43,16 +44,20 @@ def class_relevance(seen: ForwardPass, classes: Tensor) -> Tensor:
     trace = seen.trace(gradients=True)
     gradients = trace.gradients(lambda logits: logits.gather(1, classes[:, None].clone()).sum())  # each has its own
     with torch.no_grad():
-        return class_row([_relevant(heads, gradient, trace.spans)
+        return class_row([layer_relevance(heads, gradient, attention_maps(heads.query, heads.key, trace.spans))
                           for heads, gradient in zip(trace.heads, gradients, strict=True)], 1, 1)
 
 
-def _relevant(heads: Heads, gradient: Tensor, spans: Spans) -> Tensor:
-    """``mean_h max(∇A_h ⊙ A_h, 0)``, ``(B, L, L)``, 0 beyond an image's own rows and columns."""
+def layer_relevance(heads: Heads, gradient: Tensor, maps: Sequence[Tensor]) -> Tensor:
+    """``Ā = mean_h max(∇A_h ⊙ A_h, 0)`` of a layer, ``(B, L, L)``, 0 beyond an image's own rows and columns.
+
+    Args:
+        gradient: of the layer's answer, ``(ΣN, heads, d)``.
+        maps: what :func:`~spit.backbone.attention_maps` returns.
+    """
     may_stop()
-    answer = gradient.new_zeros(len(spans), spans.longest, spans.longest, dtype=torch.float32)
-    counts = list(spans.counts)
-    maps = attention_maps(heads.query, heads.key, spans)
+    counts = [attention.shape[1] for attention in maps]
+    answer = gradient.new_zeros(len(maps), max(counts), max(counts), dtype=torch.float32)
     rows = zip(*(torch.split(packed.float(), counts) for packed in (gradient, heads.value)), strict=True)
     for target, attention, (slope, value) in zip(answer, maps, rows, strict=True):
         slopes = slope.transpose(0, 1) @ value.permute(1, 2, 0)  # (heads, N, N)

@@ -8,19 +8,20 @@ is also a cheaper pass.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from spit.attribution.absence import ImageTokens, image_tokens
+from spit.attribution.absence import EmbeddedTokens, ImageTokens, embedded, image_tokens
 from spit.attribution.passes import config_of_passes, image_generator
 from spit.attribution.presence import BACKWARD, presence_slopes
 from spit.backbone import Spans, Transformer
+from spit.embedder import put_class_token
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
 from spit.options import Options, option
-from spit.tokens import Tokens
 
 BATCHES = (32, 512)  # subsets in a pass on a CPU and on a GPU
 
@@ -50,7 +51,7 @@ class Subsets:
         """``(S, N)`` bool, on any device, to ``(S,)`` float32 on the features' device."""
         answers = []
         for some in present.to(self.tokens.features.device).split(self._batch):
-            answers.append(_logits(self.model, self.tokens.subsets(some)).float().softmax(1)[:, self.label])
+            answers.append(self._logits(some).float().softmax(1)[:, self.label])
             self.asked += len(some)
             self._progress(self.asked)
         return torch.cat(answers)
@@ -62,14 +63,18 @@ class Subsets:
         self._progress(self.asked)
         return found.cpu().double()
 
+    def _logits(self, present: Tensor) -> Tensor:
+        """γ, f and h of subsets; of the last block only the class token, where f can do that."""
+        model = self.model
+        if not isinstance(model.backbone, Transformer) or model.compiled:
+            return model.run(self.tokens.subsets(present))[0]
+        tokens = put_class_token(self._embedded.subsets(present), model.embedder.class_token)
+        logits: Tensor = model.head(model.backbone.run_first(tokens.values, Spans.of(tokens)))
+        return logits
 
-def _logits(model: SpitModel, features: Tokens) -> Tensor:
-    """γ, f and h; of the last block only the class token, where f can do that."""
-    if not isinstance(model.backbone, Transformer) or model.compiled:
-        return model.run(features)[0]
-    tokens = model.embedder(features)
-    logits: Tensor = model.head(model.backbone.run_first(tokens.values, Spans.of(tokens)))
-    return logits
+    @cached_property
+    def _embedded(self) -> EmbeddedTokens:
+        return embedded(self.tokens, self.model.embedder)
 
 
 def token_centers(seen: ForwardPass) -> tuple[Tensor, ...]:

@@ -1,7 +1,6 @@
 """How likely a class is where a token is present, after RISE (Petsiuk, Das & Saenko, 2018), by absence."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,11 +8,13 @@ import torch
 from torch import Tensor
 
 from spit.attribution.absence import image_tokens
+from spit.attribution.flow import class_row
 from spit.attribution.passes import image_generator
-from spit.attribution.presence import BACKWARD, trace_slopes
+from spit.attribution.presence import BACKWARD, layer_slopes, log_probability
 from spit.attribution.regression import regress
-from spit.attribution.relevance import class_relevance
+from spit.attribution.relevance import layer_relevance
 from spit.attribution.removal import Subsets, TokenRemoval, random_cells, token_centers
+from spit.backbone import attention_maps
 from spit.forward_pass import ForwardPass
 from spit.options import documented, option, same
 
@@ -28,9 +29,10 @@ class TokenRise(TokenRemoval):
     each part alone: a fifth of the tokens, at about a fifth of the cost. Values follow by regression
     (:func:`~spit.attribution.regression.regress`). They tell what is enough for the class, not what counts against it.
 
-    So more is added, standardised and smoothed over neighbours: :class:`~spit.attribution.Relevance`, what the whole
-    image would miss; and slopes by presence (:func:`~spit.attribution.presence.presence_slopes`), which have a sign,
-    of all tokens and of random halves: two halves for every hundred ``samples``. A pass with gradients counts as three.
+    So more is added, standardised and smoothed over neighbours: :class:`~spit.attribution.Relevance` of the
+    log-probability, what the whole image would miss; and slopes by presence
+    (:func:`~spit.attribution.presence.presence_slopes`), which have a sign, of all tokens and of random halves: two
+    halves for every hundred ``samples``. A pass with gradients counts as three.
     With ``prior=0, slopes=0`` the backbone need not report its attention.
 
     Example:
@@ -51,20 +53,15 @@ class TokenRise(TokenRemoval):
     slopes: float = option(0.5, "Weight of the slopes by presence, of all tokens and of halves", least=0)
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        counts = seen.partition.counts.tolist()
-        whole: list[tuple[float, Sequence[Tensor]]] = []  # what one pass with gradients tells of each image
-        if self.prior > 0:
-            rows = class_relevance(seen, classes)[:, 1:].cpu().double()
-            whole.append((self.prior, [own[:count] for own, count in zip(rows, counts, strict=True)]))
-        if self.slopes > 0:
-            whole.append((self.slopes, trace_slopes(seen.trace(gradients=True), classes).cpu().double().split(counts)))
-        asked = zip(seen.images, image_tokens(seen), token_centers(seen), classes.tolist(), strict=True)
+        weights = (self.prior, self.slopes)
+        whole = whole_image(seen, classes) if any(weights) else [()] * len(seen.images)
+        asked = zip(seen.images, image_tokens(seen), token_centers(seen), classes.tolist(), whole, strict=True)
         found = []
-        for index, (image, tokens, centers, label) in enumerate(asked):
+        for image, tokens, centers, label, values in asked:
             ask = Subsets(seen.model, tokens, label, self.batch, self.progress)
             random = image_generator(image, self.seed)
             value = self.values(ask, centers, random)
-            added = [(weight, values[index]) for weight, values in whole]
+            added = [*zip(weights, values, strict=False)]
             if self.slopes > 0 and self.halves > 0:
                 present = random_parts(centers, self.halves, self.cells, 2, random).flatten(0, 1)
                 added.append((self.slopes, mean_slopes(ask.slopes(present), present)))
@@ -74,7 +71,7 @@ class TokenRise(TokenRemoval):
         return seen.paint(torch.cat(found).float().to(seen.logits.device))
 
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
-        passes = self.samples - BACKWARD * (2 + 2 * self.halves)  # relevance, and slopes of all tokens and of halves
+        passes = self.samples - BACKWARD * (1 + 2 * self.halves)  # with gradients: all tokens, and halves
         draws = max(1, passes // (2 * self.parts))  # for each number of cells
         answers = []
         for cells in (self.cells, 2 * self.cells):
@@ -90,6 +87,24 @@ class TokenRise(TokenRemoval):
     def width(self, centers: Tensor) -> float:
         """``smooth`` in pixels."""
         return self.smooth * token_width(centers)
+
+
+def whole_image(seen: ForwardPass, classes: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Relevance and the slopes by presence of each image's tokens, float64 on the CPU, from one pass with gradients.
+
+    Both are of the class's log-probability, so relevance too tells what speaks for this class and not for others.
+    """
+    trace = seen.trace(gradients=True)
+    gradients = trace.gradients(log_probability(classes))
+    relevant, slopes = [], []
+    with torch.no_grad():
+        for heads, gradient in zip(trace.heads, gradients, strict=True):
+            maps = attention_maps(heads.query, heads.key, trace.spans)
+            relevant.append(layer_relevance(heads, gradient, maps))
+            slopes.append(layer_slopes(heads, gradient, maps))
+    rows = class_row(relevant, 1, 1).cpu().double()
+    parts = torch.stack(slopes).sum(0).cpu().double().split(list(trace.spans.counts))
+    return [(row[1 : len(part)], part[1:]) for row, part in zip(rows, parts, strict=True)]  # without class tokens
 
 
 def random_parts(centers: Tensor, draws: int, cells: int, parts: int, random: torch.Generator) -> Tensor:
