@@ -6,7 +6,7 @@ the lock when a process ends, also by ``kill -9``. The others take the next imag
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ from spit.cli.companions import is_companion, received
 from spit.cli.console import shown, tell
 from spit.cli.inputs import Document, Input
 from spit.data.folders import read_about
-from spit.documents import differences
+from spit.documents import differences, flat
 from spit.evaluation.runner import case_of
 from spit.locks import locked
 from spit.tokens import plural
 
-DECIDING = {"method": "--method", "cut.method": "--method"}  # settings on which others depend, and their flags
+# Settings on which others depend, and their flags
+DECIDING = {"models": "--model", "method": "--method", "cut.method": "--method"}
 Stamps = dict[str, list[int] | None]
 
 
@@ -31,13 +32,15 @@ class Shared:
         about: suffix of the document about an image.
         settings: everything that a document depends on beside the image.
         earlier: take documents of earlier runs too, not only those that were written since now.
+        apart: whether an earlier run on the same image may differ in a setting, by its key with dots, without notice.
 
     Raises:
         ValueError: the folder holds files about other images that were made with other settings.
     """
 
-    def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False) -> None:
-        self.about, self._earlier = about, earlier
+    def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False,
+                 apart: Callable[[str], bool] = lambda _: False) -> None:
+        self.about, self._earlier, self._apart = about, earlier, apart
         self.next_run = "continues with the remaining images" if earlier else "processes all images again"
         self.settings = json.loads(json.dumps(settings))  # as documents have them
         self._notice = self._check_folder(inputs)
@@ -55,14 +58,9 @@ class Shared:
         return {"key": self.key(item), "settings": self.settings}
 
     def key(self, item: Input) -> str | None:
-        """A hash of a file's bytes and the settings; None if it cannot be read, which loading it will report."""
+        """The key of the document that this run writes about an image."""
         if item.path not in self._keys:
-            try:
-                content = hashlib.sha256(item.path.read_bytes()).hexdigest()
-            except (OSError, ValueError):
-                self._keys[item.path] = None
-            else:
-                self._keys[item.path] = case_of(content=content, **self.settings)
+            self._keys[item.path] = key_of(item.path, self.settings)
         return self._keys[item.path]
 
     def finished(self, item: Input) -> Document | None:
@@ -105,21 +103,22 @@ class Shared:
         own = {item.folder / item.name(self.about) for item in inputs}
         for folder in sorted({file.parent for file in own}):
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
-                if changed := self._changed(file):
-                    raise ValueError(f"{shown(file)} was made {changed}; choose another --output, or remove what was "
-                                     "made so")
-        replaced = [*filter(None, map(self._changed, sorted(own)))]
+                if changed := self.changed(read_about(file)):
+                    raise made_otherwise(file, changed)
+        replaced = [*filter(None, (self.changed(read_about(file), same_image=True) for file in sorted(own)))]
         return "" if not replaced else (f"{shown(inputs[0].folder)}: replacing the files of "
                                         f"{plural(len(replaced), 'image')}, made {replaced[0]}")
 
-    def _changed(self, file: Path) -> str:
+    def changed(self, document: Document, same_image: bool = False) -> str:
         """How the same verb made a document, if by another version, or with other options; empty if not."""
-        other = read_about(file).get("settings")
+        other = document.get("settings")
         if not isinstance(other, dict) or other.get("verb") != self.settings.get("verb"):
             return ""
         old, new = other.get("spit"), self.settings.get("spit")
         version = f"by spit {old}, whose answers may differ from those of {new}" if old != new else ""
-        options = differences({**other, "spit": new}, {**self.settings, "spit": new}, _option_name, [*DECIDING])
+        before, now = ({key: value for key, value in _told({**settings, "spit": new}).items()
+                        if not (same_image and self._apart(key))} for settings in (other, self.settings))
+        options = differences(before, now, _option_name, [*DECIDING])
         return " and ".join(filter(None, (version, options and f"with other options: {options}")))
 
     def _stamp(self, item: Input) -> list[int] | None:
@@ -129,6 +128,26 @@ class Shared:
         except (OSError, ValueError):
             return None
         return [found.st_ino, found.st_mtime_ns]
+
+
+def key_of(image: Path, settings: Mapping[str, Any]) -> str | None:
+    """A hash of a file's bytes and settings; None if it cannot be read, which loading it will report."""
+    try:
+        content = hashlib.sha256(image.read_bytes()).hexdigest()
+    except (OSError, ValueError):
+        return None
+    return case_of(**{**settings, "content": content})
+
+
+def made_otherwise(file: Path, made: str) -> ValueError:
+    """The error about a file of an earlier run that this run cannot stand beside or replace."""
+    return ValueError(f"{shown(file)} was made {made}; choose another --output, or remove what was made so")
+
+
+def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their key with dots, and the names of models."""
+    models = settings.get("models")
+    return flat(settings) | ({"models": ", ".join(sorted(models))} if models and isinstance(models, dict) else {})
 
 
 def _option_name(key: str) -> str:

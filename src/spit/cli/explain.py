@@ -12,13 +12,14 @@ from torch import Tensor
 from spit import __version__
 from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection
 from spit.attribution.drawing import PAPER_PROTOTYPE, captions_of, occlusion_rows, panel_row
-from spit.attribution.methods import class_index
+from spit.attribution.methods import METHODS, class_index
 from spit.attribution.removal import TokenRemoval
 from spit.cli.claims import Shared
 from spit.cli.classify import Naming, show_top, square, top_json
 from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown, tell
 from spit.cli.inputs import Input, answer_each, find_inputs
+from spit.cli.kept import kept_maps, of_methods
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.drawing import Tile, draw_panel, encode_png
 from spit.options import Options, option
@@ -45,7 +46,8 @@ class Asking(Options):
 class Explained(NamedTuple):
     """A model, the methods that explain it, the class asked for, and the default methods that are not available.
 
-    ``whole``: whether it sees the whole image, with the shorter side ``size`` if one is given.
+    ``whole``: whether it sees the whole image, with the shorter side ``size`` if one is given. ``several``: whether
+    other models explain the same images.
     """
 
     predictor: Predictor
@@ -54,6 +56,11 @@ class Explained(NamedTuple):
     left_out: dict[str, str]
     whole: bool
     size: int | None
+    several: bool
+
+    def end(self, method: str) -> str:
+        """The end of the name of a map's file."""
+        return f"{self.predictor.name}.{method}.npy" if self.several else f"{method}.npy"
 
 
 class Page(NamedTuple):
@@ -76,20 +83,20 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise, token_shapley,
     token_occlusion and lime evaluate the model up to --samples times, which takes seconds. Compare values within one
     map only, not between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run
-    processes all images again and replaces their files, also those of other methods; a folder that holds other images'
-    files, made with other options, is refused. An image that cannot be read is reported, the others go on, and the
-    exit code is 2.
+    processes all images again and replaces their files, but keeps maps of methods that it does not compute. A folder
+    that holds such maps, or other images' files, made with other options, is refused. An image that cannot be read is
+    reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
     explained = []
     predictors = list(models.load_classifiers(running.device, tokenizer))
+    several = len(predictors) > 1
     methods.check_prototypes(predictors)
     for predictor in predictors:
         left_out: dict[str, str] = {}
         target = None if asking.target is None else _target(predictor.class_names, asking.target)
         explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out,
-                                   asking.whole, models.size))
-    several = len(explained) > 1
+                                   asking.whole, models.size, several))
     squares = {one.name: square(one) for one in predictors}
     shared = Shared(inputs, "explain.json", {"verb": "explain", "models": {own.predictor.name: {
         "model": own.predictor.digest, "config": own.predictor.model.config.to_dict(),
@@ -97,7 +104,10 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         "methods": {method.name: method.config() for method in own.methods},
         "target": own.target} for own in explained},
         "method": ", ".join(dict.fromkeys(method.name for own in explained for method in own.methods)),
-        "top": naming.top, "spit": __version__})
+        "top": naming.top, "spit": __version__}, apart=of_methods)
+    ends = [own.end(method.name) for own in explained for method in own.methods]
+    for item in inputs:
+        kept_maps(shared, item, ends)  # refuses before the work
     free = [method.name for method in explained[0].methods if not method.of_class]
     if free and asking.target is not None and methods.names:
         tell(f"{_same(free)}; --target has no effect on {'them' if len(free) > 1 else 'it'}")
@@ -105,8 +115,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             "probability before and after")
 
     def work(item: Input, say: Say) -> dict[str, Any]:
+        kept = kept_maps(shared, item, ends)
         image = reading.load(item.path)
-        pages = [_explain(own, item, image, naming.top, several, say) for own in explained]
+        pages = [_explain(own, item, image, naming.top, kept.get(own.predictor.name, {}), say) for own in explained]
         title = "" if several else shown(models.model[0].rstrip("/"))  # of several, each photo's caption has its model
         rows = [page.panel for page in pages] if several else _wrapped(pages[0].panel)
         panel = draw_panel(rows, title, "" if methods.names else ADVICE)
@@ -114,7 +125,8 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         return item.write("explain.json", {"size": None if asking.whole else explained[0].predictor.size,
                                            "models": [page.document for page in pages], **shared.about_run(item)}, {
             "panel": ("explain.png", encode_png(panel)), "occlusion": ("occlusion.png", encode_png(strips)),
-            **{end: (end, _npy(values)) for page in pages for end, values in page.maps.items()}})
+            **{end: (end, _npy(values)) for page in pages for end, values in page.maps.items()}},
+            [own.end(name) for own in explained for name in kept.get(own.predictor.name, ())])
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         for document in documents:
@@ -123,12 +135,15 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
                 about = f"{shown(document['image'])}, {part['model']} ({seen}, {plural(part['tokens'], 'token')})"
                 show(f"{about}: {_subject(part, asking.target is not None)}", "bold")
                 show_top(part["top"])
-                if part["of_class"] and part["target"]["probability"] < UNLIKELY:
+                if {*part["of_class"]} - part["kept"].keys() and part["target"]["probability"] < UNLIKELY:
                     show(f"{part['target']['name']} is unlikely: the map compares pixels with each other, and does not "
                          "say that the class is in the image")
             show(f"The panel is {shown(output.output / document['files']['panel'])}", "bold green")
-        show(f"{len(documents[0]['files']) + 1} files for each image are in {shown(output.output)}: panel, occlusions, "
-             "maps (NPY) and explain.json")
+        show(f"{len(ends) + 3} files for each image are in {shown(output.output)}: panel, occlusions, maps (NPY) and "
+             "explain.json")
+        kept = dict.fromkeys(name for document in documents for part in document["models"] for name in part["kept"])
+        if kept:
+            show(f"Maps kept from earlier runs: {', '.join(kept)}")
         for own in explained:
             for name, reason in own.left_out.items():
                 show(f"{own.predictor.name}: {name} is left out; {reason}")
@@ -151,11 +166,11 @@ def _target(names: Sequence[str], given: str) -> int:
         raise ValueError(f"{error} (spit classify --top 20 lists names that fit your image)") from None
 
 
-def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool, say: Say) -> Page:
+def _explain(own: Explained, item: Input, image: Tensor, top: int, kept: dict[str, Any], say: Say) -> Page:
     predictor, file = own.predictor, shown(item.path.name)
 
     def doing(step: str) -> None:
-        say(f"Explaining {file}{f', {predictor.name}' if several else ''}: {step}")
+        say(f"Explaining {file}{f', {predictor.name}' if own.several else ''}: {step}")
 
     doing("cutting it into tokens (the first run compiles)")
     prediction = _look(own, image)
@@ -164,25 +179,24 @@ def _explain(own: Explained, item: Input, image: Tensor, top: int, several: bool
     target = seen if own.target is None else own.target
     maps = {method.name: _map(prediction, method, target, doing) for method in own.methods}
     doing("drawing, with occlusions")
-    of_class = [method.name for method in own.methods if method.of_class]
-    named = target if of_class else seen
+    named = target if any(method.of_class for method in own.methods) else seen
     also = "" if named == seen else f"; predicted: {names[seen]}, {float(chances[seen]):.1%}"
-    before = f"{predictor.name}, {names[target]}" if several else names[target]
-    files = {name: f"{f'{predictor.name}.' if several else ''}{name}.npy" for name in maps}
+    before = f"{predictor.name}, {names[target]}" if own.several else names[target]
+    files = {name: item.name(own.end(name)) for name in (*maps, *kept)}
     doubt = " (unlikely)" if float(chances[target]) < UNLIKELY else ""
     captions = captions_of(names[target] + doubt) | {method.name: PAPER_PROTOTYPE for method in own.methods
                            if isinstance(method, PrototypeProjection) and method.form == "paper"}
     return Page(
-        panel_row(prediction, maps, f"{file}, {predictor.name}" if several else file,
+        panel_row(prediction, maps, f"{file}, {predictor.name}" if own.several else file,
                   f"{names[named]}, {float(chances[named]):.1%}{also}", captions),
         occlusion_rows(prediction, next(iter(maps.values())), target, f"{before} {float(chances[target]):.1%}"),
-        {files[name]: at_size(values, image.shape[1:]) if own.whole else values for name, values in maps.items()},
+        {own.end(name): at_size(values, image.shape[1:]) if own.whole else values for name, values in maps.items()},
         {"model": predictor.name, "seen": list(prediction.images[0].shape[:0:-1]),
          "tokenizer": predictor.model.config.tokenizer,
          "tokens": int(prediction.partition.counts[0]), "top": top_json(prediction, top),
          "target": {"index": target, "name": names[target], "probability": float(chances[target])},
-         "of_class": of_class, "maps": {name: item.name(file) for name, file in files.items()},
-         "left_out": own.left_out})
+         "of_class": [name for name, method in METHODS.items() if method.of_class and name in files],
+         "maps": files, "kept": kept, "left_out": own.left_out})
 
 
 def _look(own: Explained, image: Tensor) -> Prediction:
@@ -213,8 +227,9 @@ def _npy(values: Tensor) -> bytes:
 
 def _subject(part: dict[str, Any], asked: bool) -> str:
     """What the maps explain: the class, and if one was asked for, the methods that are the same for any class."""
-    free = [name for name in part["maps"] if name not in part["of_class"]]
-    said = [f"explains {part['target']['name']}, {part['target']['probability']:.1%}"] if part["of_class"] else []
+    own = [name for name in part["maps"] if name not in part["kept"]]
+    free = [name for name in own if name not in part["of_class"]]
+    said = [f"explains {part['target']['name']}, {part['target']['probability']:.1%}"] if free != own else []
     if free and (asked or not said):
         said.append(_same(free))
     return "; ".join(said)

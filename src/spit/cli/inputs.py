@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from os.path import realpath
@@ -42,29 +42,35 @@ class Input:
         """The path of an output below the folder."""
         return f"{self.stem}.{suffix}"
 
-    def write(self, about: str, document: Document, contents: dict[str, tuple[str, bytes]]) -> Document:
+    def write(self, about: str, document: Document, contents: dict[str, tuple[str, bytes]],
+              kept: Collection[str] = ()) -> Document:
         """Write files about the image, suffix and bytes by kind, and a document with the suffix ``about``; return it.
 
-        Files that an earlier run wrote about the image, and this one did not, are removed. If they were about another
-        image of the same name, a line on stderr says so.
+        Files that an earlier run wrote about the image, and this one did not, are removed, but for those with a suffix
+        of ``kept``. If they were about another image of the same name, a line on stderr says so.
         """
-        files = {kind: self.name(suffix) for kind, (suffix, _) in contents.items()}
+        files = {kind: self.name(suffix) for kind, (suffix, _) in contents.items()} | {
+            suffix: self.name(suffix) for suffix in kept}
         document = {"image": str(self.path), **document, "files": files, "spit": __version__}
         file = self.folder / self.name(about)
-        before = read_about(file)
-        earlier = before.get("image")
+        earlier, left = read_about(file).get("image"), self.left_by_earlier(about, files.values())
         write_files({**{self.folder / files[kind]: data for kind, (_, data) in contents.items()},
                      file: (json.dumps(document, indent=2) + "\n").encode()}, self.given)
-        written = {PurePath(one).name for one in (*files.values(), self.name(about))}
-        for name in {PurePath(str(one)).name for one in before["files"].values()} - written:
-            if name.startswith(f"{self.stem.name}."):
-                left = file.with_name(name)  # beside the document, whatever that says
-                if realpath(left) not in self.given:
-                    with suppress(OSError):
-                        left.unlink()
-        if isinstance(earlier, str) and realpath(earlier) != realpath(self.path):
+        for one in left:
+            with suppress(OSError):
+                one.unlink()
+        if not kept and isinstance(earlier, str) and realpath(earlier) != realpath(self.path):
             tell(f"{shown(file)} and its files replaced those of {shown(earlier)}; another --output keeps both")
         return document
+
+    def left_by_earlier(self, about: str, files: Iterable[str]) -> list[Path]:
+        """Files that an earlier run wrote about the image, and that are not among ``files``."""
+        file = self.folder / self.name(about)
+        written = {PurePath(one).name for one in (*files, self.name(about))}
+        names = {PurePath(str(one)).name for one in read_about(file)["files"].values()} - written
+        left = [file.with_name(name) for name in sorted(names)  # beside the document, whatever that says
+                if name.startswith(f"{self.stem.name}.")]
+        return [one for one in left if realpath(one) not in self.given]
 
 
 def find_inputs(paths: Sequence[Path], output: Path | None = None) -> list[Input]:

@@ -63,8 +63,8 @@ class Reading(Options):
 class Output(Options):
     """Where files go."""
 
-    output: Path = option(Path("spit-output"), "Folder for the files; made if it does not exist. Files of an earlier "
-                                               "run on the same images are replaced", metavar="FOLDER", short="-o")
+    output: Path = option(Path("spit-output"), "Folder for the files; made if it does not exist", metavar="FOLDER",
+                          short="-o")
 
     def __post_init__(self) -> None:
         super().__post_init__()
