@@ -187,15 +187,16 @@ def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[...,
     assert list(about["left_out"]) == ["prototype"]
 
 
-def test_another_method_is_told_by_its_option(spit: Run, photo: Callable[..., Path], folder: Path,
-                                              tmp_path: Path) -> None:
+def test_photos_of_a_folder_have_the_same_options_but_not_the_same_methods(
+        spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
     base = ("--model", folder, "--size", 32, "-o", tmp_path / "out")
     assert spit("explain", photo(tmp_path / "a.png"), *base, "--method", "flow").code == 0
     second = photo(tmp_path / "b.png", seed=1)
-    assert 'with other options: --method was "flow", is "rollout, flow"; choose another --output' in spit(
-        "explain", second, *base, "--method", "rollout,flow").error
+    assert spit("explain", second, *base, "--method", "rollout").err == ""
     assert "with other options: flow.skip was not set, is 0; choose another --output" in spit(
-        "explain", second, *base, "--method", "flow", "--flow-skip", 0).error
+        "explain", second, *base, "--method", "flow,rollout", "--flow-skip", 0).error
+    assert "replacing the files of 1 image, made with other options: flow.skip was not set, is 0\n" in spit(
+        "explain", tmp_path / "a.png", *base, "--method", "flow,random", "--flow-skip", 0).err
 
 
 def test_the_default_panel_says_which_map_is_best(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,

@@ -21,7 +21,7 @@ from spit.locks import locked
 from spit.tokens import plural
 
 # Settings on which others depend, and their flags
-DECIDING = {"models": "--model", "method": "--method", "cut.method": "--method"}
+DECIDING = {"models": "--model", "cut.method": "--method"}
 Stamps = dict[str, list[int] | None]
 
 
@@ -32,7 +32,7 @@ class Shared:
         about: suffix of the document about an image.
         settings: everything that a document depends on beside the image.
         earlier: take documents of earlier runs too, not only those that were written since now.
-        apart: whether an earlier run on the same image may differ in a setting, by its key with dots, without notice.
+        apart: whether a setting, by its key with dots, is about files that another run need not write.
 
     Raises:
         ValueError: the folder holds files about other images that were made with other settings.
@@ -105,19 +105,26 @@ class Shared:
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
                 if changed := self.changed(read_about(file)):
                     raise made_otherwise(file, changed)
-        replaced = [*filter(None, (self.changed(read_about(file), same_image=True) for file in sorted(own)))]
+        replaced = [*filter(None, (self.changed(read_about(file)) for file in sorted(own)))]
         return "" if not replaced else (f"{shown(inputs[0].folder)}: replacing the files of "
                                         f"{plural(len(replaced), 'image')}, made {replaced[0]}")
 
-    def changed(self, document: Document, same_image: bool = False) -> str:
-        """How the same verb made a document, if by another version, or with other options; empty if not."""
+    def changed(self, document: Document, apart: bool = True) -> str:
+        """How the same verb made a document, if by another version, or with other options; empty if not.
+
+        Args:
+            apart: compare settings that are ``apart`` too, if both runs have them.
+        """
         other = document.get("settings")
         if not isinstance(other, dict) or other.get("verb") != self.settings.get("verb"):
             return ""
         old, new = other.get("spit"), self.settings.get("spit")
         version = f"by spit {old}, whose answers may differ from those of {new}" if old != new else ""
-        before, now = ({key: value for key, value in _told({**settings, "spit": new}).items()
-                        if not (same_image and self._apart(key))} for settings in (other, self.settings))
+        before, now = (_told({**settings, "spit": new}) for settings in (other, self.settings))
+        for key in filter(self._apart, before.keys() | now.keys()):
+            if not (apart and key in before and key in now):
+                before.pop(key, None)
+                now.pop(key, None)
         options = differences(before, now, _option_name, [*DECIDING])
         return " and ".join(filter(None, (version, options and f"with other options: {options}")))
 

@@ -103,7 +103,6 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         "whole": own.whole, "size": own.size if own.whole else own.predictor.size,
         "methods": {method.name: method.config() for method in own.methods},
         "target": own.target} for own in explained},
-        "method": ", ".join(dict.fromkeys(method.name for own in explained for method in own.methods)),
         "top": naming.top, "spit": __version__}, apart=of_methods)
     ends = [own.end(method.name) for own in explained for method in own.methods]
     for item in inputs:

@@ -12,7 +12,7 @@ from spit.data.folders import read_about
 
 def of_methods(key: str) -> bool:
     """Whether a setting of ``spit explain``, by its key with dots, leaves the maps of other methods as they are."""
-    return key in ("method", "top") or ".methods." in key
+    return key == "top" or ".methods." in key
 
 
 def kept_maps(shared: Shared, item: Input, ends: Collection[str]) -> dict[str, dict[str, Any]]:
@@ -30,7 +30,7 @@ def kept_maps(shared: Shared, item: Input, ends: Collection[str]) -> dict[str, d
     if not others:
         return {}
     before = read_about(item.folder / item.name(shared.about))
-    made = shared.changed(before, same_image=True)
+    made = shared.changed(before, apart=False)
     if not made:
         try:
             settings, names = before["settings"], {file.name for file in others}
