@@ -63,7 +63,7 @@ clean:   ## caches and outputs; keeps .venv (rm -rf .venv to make it anew)
 $(DEMO): pyproject.toml constraints.txt
 	@echo 'Installing spit and torch into .venv; this takes some minutes.'
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[demo,evaluate,serve]'
+	.venv/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[demo,evaluate,serve,plots]'
 	touch $@
 
 $(STAMP): $(DEMO)

@@ -256,3 +256,13 @@ def test_a_process_answers_on_an_ascii_terminal(spit_process: Callable[..., Any]
     result = spit_process("demo", "--image", path, "-o", tmp_path, PYTHONIOENCODING="ascii")
     assert result.code == 0, result.err
     assert "48 ? 40" in result.out
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    (("tokenize", "cat.jpg", "-o", ""), "expected a value after -o, got an empty one"),
+    (("tokenize", "cat.jpg", "--output="), "expected a value after --output, got an empty one"),
+    (("tokenize", ""), "expected a value, got an empty one"),
+])
+def test_an_empty_argument_is_not_the_current_folder(arguments: tuple[str, ...], told: str,
+                                                     spit: Callable[..., Any]) -> None:
+    assert spit(*arguments).error == f"spit: {told}; if it is a shell variable, it is not set\n"

@@ -135,7 +135,7 @@ def test_another_version_is_told_beside_other_options(options: dict[str, int], t
     old, new = ({"verb": "a", **one} for one in ({"tau": 1, "spit": "0.1.0"}, {**options, "spit": "0.2.0"}))
     assert run([first], Shared([first], "json", old)) == ["00"]
     by = f"made by spit 0.1.0, whose answers may differ from those of 0.2.0{told}"
-    with pytest.raises(ValueError, match=f"00.json was {by}; choose another --output, or remove what was made so"):
+    with pytest.raises(ValueError, match=f"00.json was {by}; choose another --output, or remove the earlier files"):
         Shared([second], "json", new)
     assert run([first], Shared([first], "json", new, earlier=True)) == ["00"]
     assert capsys.readouterr().err.endswith(f"replacing the files of 1 image, {by}\n")

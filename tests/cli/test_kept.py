@@ -13,7 +13,7 @@ from spit.cli.claims import Shared
 from spit.cli.inputs import find_inputs
 from spit.cli.kept import kept_maps
 
-REFUSED = "; choose another --output, or remove what was made so"
+REFUSED = "; choose another --output, or remove the earlier files"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -50,16 +50,20 @@ def test_maps_of_other_methods_are_kept_over_three_runs(explain: Callable[..., A
     [about] = document["models"]
     assert about["maps"] == {name: f"cat.{name}.npy" for name in ("flow", "relevance", "token_rise")}
     assert about["of_class"] == ["relevance", "token_rise"]
-    assert {name: config.get("samples") for name, config in about["kept"].items()} == {
-        "relevance": None, "token_rise": 8}
-    [about] = explain("token_rise", "--samples", 9, "--json").json["images"][0]["models"]
-    assert [*about["kept"]] == ["flow", "relevance"], "its own map is written again"
+    assert about["kept"] == ["relevance", "token_rise"]
+    [made] = document["settings"]["models"].values()
+    assert made["methods"]["token_rise"]["samples"] == 8
+    fourth = explain("token_rise", "--samples", 9, "--json")
+    assert fourth.err == (f"spit: {out}: replacing the files of 1 image, made with other options: "
+                          "token_rise.samples was 8, is 9\n")
+    [about] = fourth.json["images"][0]["models"]
+    assert about["kept"] == ["flow", "relevance"], "its own map is written again"
     assert file.stat().st_ino != inode
 
 
 @pytest.mark.parametrize(("options", "told"), [
-    (("--target", 4), "with other options: target was not set, is 4"),
-    (("--whole",), "with other options: whole was false, is true"),
+    (("--target", 4), 'with other options: --target was not set, is "4 class 4"'),
+    (("--whole",), "with other options: --whole was false, is true"),
 ])
 def test_maps_of_other_options_are_not_removed(options: tuple[object, ...], told: str, explain: Callable[..., Any],
                                                tmp_path: Path) -> None:
@@ -88,7 +92,8 @@ def test_maps_of_another_image_are_not_removed(explain: Callable[..., Any], phot
     assert "kept from earlier runs: flow\n" in result.out
     photo(copy, seed=1)
     before = contents(out)
-    assert explain("random", image=copy).error == f"spit: {out}/cat.flow.npy was made from another cat.png{REFUSED}\n"
+    assert explain("random", image=copy).error == (
+        f"spit: {out}/cat.flow.npy was made from {copy}, which has changed since{REFUSED}\n")
     assert contents(out) == before
     copy.write_text("no image")
     assert "cat.png" in explain("random", image=copy).error
@@ -116,7 +121,7 @@ def test_workers_keep_maps(explain: Callable[..., Any], photo: Callable[..., Pat
     before = contents(tmp_path / "out")
     result = explain("random", "--workers", 2, "--json", image=tmp_path / "in")
     assert (result.code, result.err) == (0, "")
-    assert [[*document["models"][0]["kept"]] for document in result.json["images"]] == [["flow"]] * 4
+    assert [document["models"][0]["kept"] for document in result.json["images"]] == [["flow"]] * 4
     after = contents(tmp_path / "out")
     assert all(after[name] == data for name, data in before.items() if name.endswith(".npy"))
 

@@ -49,6 +49,26 @@ def test_the_line_names_the_tokenizer_and_the_error(verb: str, spit: Callable[..
         main([str(part) for part in command])
 
 
+@pytest.mark.parametrize("verb", ["tokenize", "classify"])
+@pytest.mark.parametrize(("answer", "told"), [
+    ("None", "TypeError: expected a spit.Partition, got NoneType"),
+    ("Partition.from_labels(block[:, 0, :, ::2].long())", "ValueError: expected labels of ")])
+def test_an_answer_that_is_no_partition_of_the_image(
+        answer: str, told: str, verb: str, spit: Callable[..., Any], photo: Callable[..., Path],
+        save_tiny: Callable[..., Path], tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Wrong(library.Tokenizer):
+        def partition(self, block: Tensor) -> Any:
+            return eval(answer, {"Partition": library.Partition, "block": block * 0})
+
+    library.register_tokenizer("wrong", Wrong)
+    command = [verb, photo(tmp_path / "a.png"), "--tokenizer", "wrong", "--model", save_tiny(num_classes=2),
+               *(["-o", tmp_path / "out"] if verb == "tokenize" else [])]
+    line = spit(*command).error
+    assert f"your tokenizer 'wrong' raised {told}" in line
+    assert "; the tokenizer Wrong returned it; " in line
+
+
 def test_of_several_images_each_is_told(spit: Callable[..., Any], photo: Callable[..., Path], tmp_path: Path,
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [photo(tmp_path / f"{name}.png") for name in "ab"]

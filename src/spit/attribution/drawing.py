@@ -12,6 +12,7 @@ from spit.drawing import Tile, draw_overlay
 from spit.drawing.heat import heat_colors
 from spit.drawing.pictures import as_picture
 from spit.predictor import Prediction
+from spit.tokens import plural
 
 CLIPPED = 0.05  # share of the pixels at either end, so that a few tokens do not hide all others
 SHADE = 0.35  # weight of the grey image below the colours
@@ -63,7 +64,7 @@ def panel_row(prediction: Prediction, maps: Mapping[str, Tensor], caption: str, 
         a prediction of one image; maps ``(H, W)`` by the method's name.
     """
     [image], partition = prediction.images, prediction.partition
-    tokens = f"{int(partition.counts[0]):,} {prediction.predictor.model.config.tokenizer} tokens"
+    tokens = plural(int(partition.counts[0]), f"{prediction.predictor.model.config.tokenizer} token")
     row = [Tile(as_picture(image), caption, detail), Tile(draw_overlay(image, partition), "Tokens", tokens)]
     for name, values in maps.items():
         low, high = map_range(values)

@@ -77,6 +77,7 @@ def run(arguments: list[str]) -> int:
             stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" rather than failing on ×
     command_line.set(tuple(arguments))
     try:
+        _refuse_empty(arguments)
         bare = not arguments or arguments == [evaluation.info.name]
         # In this mode typer returns the code of typer.Exit and raises errors of usage.
         code = app([*arguments, "--help"] if bare else arguments, prog_name="spit", standalone_mode=False)
@@ -96,6 +97,16 @@ def run(arguments: list[str]) -> int:
             raise
         tell(line)
         return 2
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """Refuse an empty argument, which as a path would be the current folder."""
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        flag, equals, value = argument.partition("=")
+        if argument == "" or (flag.startswith("-") and equals and not value):
+            after = flag or (before if before.startswith("-") else "")
+            raise ValueError(f"expected a value{f' after {after}' if after else ''}, got an empty one; "
+                             "if it is a shell variable, it is not set")
 
 
 def _line(error: Exception) -> str | None:

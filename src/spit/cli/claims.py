@@ -22,6 +22,7 @@ from spit.tokens import plural
 
 # Settings on which others depend, and their flags
 DECIDING = {"models": "--model", "cut.method": "--method"}
+OWN = {"target": "--target", "whole": "--whole", "size": "--size", "model": "hash of the weights"}  # of a verb
 Stamps = dict[str, list[int] | None]
 
 
@@ -46,7 +47,7 @@ class Shared:
         self._notice = self._check_folder(inputs)
         self.before: Stamps = received() if is_companion() else {
             str(item.path): self._stamp(item) for item in inputs}  # of documents when the run began
-        self._keys: dict[Path, str | None] = {}
+        self._contents: dict[Path, str | None] = {}
         self.taken: list[str] = []  # images whose document was there when the run began
         self.elsewhere: list[str] = []  # images that another process has done since, a companion perhaps
 
@@ -55,13 +56,21 @@ class Shared:
         notice, self._notice = self._notice, ""
         if notice:
             tell(notice)
-        return {"key": self.key(item), "settings": self.settings}
+        return {"key": self.key(item), "content": self.content(item), "settings": self.settings}
 
     def key(self, item: Input) -> str | None:
-        """The key of the document that this run writes about an image."""
-        if item.path not in self._keys:
-            self._keys[item.path] = key_of(item.path, self.settings)
-        return self._keys[item.path]
+        """A hash of a file's bytes and the settings; None if it cannot be read."""
+        content = self.content(item)
+        return None if content is None else case_of(content=content, **self.settings)
+
+    def content(self, item: Input) -> str | None:
+        """A hash of a file's bytes; None if it cannot be read, which loading it will report."""
+        if item.path not in self._contents:
+            try:
+                self._contents[item.path] = hashlib.sha256(item.path.read_bytes()).hexdigest()
+            except (OSError, ValueError):
+                self._contents[item.path] = None
+        return self._contents[item.path]
 
     def finished(self, item: Input) -> Document | None:
         """The document about an image, if it was made from the same bytes with the same settings."""
@@ -137,18 +146,9 @@ class Shared:
         return [found.st_ino, found.st_mtime_ns]
 
 
-def key_of(image: Path, settings: Mapping[str, Any]) -> str | None:
-    """A hash of a file's bytes and settings; None if it cannot be read, which loading it will report."""
-    try:
-        content = hashlib.sha256(image.read_bytes()).hexdigest()
-    except (OSError, ValueError):
-        return None
-    return case_of(**{**settings, "content": content})
-
-
 def made_otherwise(file: Path, made: str) -> ValueError:
     """The error about a file of an earlier run that this run cannot stand beside or replace."""
-    return ValueError(f"{shown(file)} was made {made}; choose another --output, or remove what was made so")
+    return ValueError(f"{shown(file)} was made {made}; choose another --output, or remove the earlier files")
 
 
 def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,5 +158,8 @@ def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _option_name(key: str) -> str:
-    """``tau`` of ``cut.tau``, ``lime.samples`` of a method of attribution, and the flag of a deciding key."""
-    return DECIDING.get(key) or f".{key}".partition(".methods.")[2] or key.rpartition(".")[2]
+    """How the user knows a setting: ``--target``, ``tau`` of ``cut.tau``, ``lime.samples`` of a method."""
+    name = key.rpartition(".")[2]
+    if key in DECIDING or (name in OWN and ".config." not in key):
+        return DECIDING.get(key) or OWN[name]
+    return f".{key}".partition(".methods.")[2] or name

@@ -19,7 +19,7 @@ from spit.cli.classify import Naming, show_top, square, top_json
 from spit.cli.companions import Sharing
 from spit.cli.console import Say, show, shown, tell
 from spit.cli.inputs import Input, answer_each, find_inputs
-from spit.cli.kept import kept_maps, of_methods
+from spit.cli.kept import kept_maps, of_methods, with_kept
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.drawing import Tile, draw_panel, encode_png
 from spit.options import Options, option
@@ -100,10 +100,10 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     squares = {one.name: square(one) for one in predictors}
     shared = Shared(inputs, "explain.json", {"verb": "explain", "models": {own.predictor.name: {
         "model": own.predictor.digest, "config": own.predictor.model.config.to_dict(),
-        "whole": own.whole, "size": own.size if own.whole else own.predictor.size,
+        "whole": own.whole, "size": own.size,
         "methods": {method.name: method.config() for method in own.methods},
-        "target": own.target} for own in explained},
-        "top": naming.top, "spit": __version__}, apart=of_methods)
+        "target": None if own.target is None else f"{own.target} {own.predictor.class_names[own.target]}"}
+        for own in explained}, "spit": __version__}, apart=of_methods)
     ends = [own.end(method.name) for own in explained for method in own.methods]
     for item in inputs:
         kept_maps(shared, item, ends)  # refuses before the work
@@ -121,8 +121,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
         rows = [page.panel for page in pages] if several else _wrapped(pages[0].panel)
         panel = draw_panel(rows, title, "" if methods.names else ADVICE)
         strips = draw_panel([row for page in pages for row in page.strips], item.path.name, note)
-        return item.write("explain.json", {"size": None if asking.whole else explained[0].predictor.size,
-                                           "models": [page.document for page in pages], **shared.about_run(item)}, {
+        about = {"size": None if asking.whole else explained[0].predictor.size,
+                 "models": [page.document for page in pages], **shared.about_run(item)}
+        return item.write("explain.json", {**about, "settings": with_kept(shared.settings, kept)}, {
             "panel": ("explain.png", encode_png(panel)), "occlusion": ("occlusion.png", encode_png(strips)),
             **{end: (end, _npy(values)) for page in pages for end, values in page.maps.items()}},
             [own.end(name) for own in explained for name in kept.get(own.predictor.name, ())])
@@ -134,7 +135,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
                 about = f"{shown(document['image'])}, {part['model']} ({seen}, {plural(part['tokens'], 'token')})"
                 show(f"{about}: {_subject(part, asking.target is not None)}", "bold")
                 show_top(part["top"])
-                if {*part["of_class"]} - part["kept"].keys() and part["target"]["probability"] < UNLIKELY:
+                if {*part["of_class"]} - {*part["kept"]} and part["target"]["probability"] < UNLIKELY:
                     show(f"{part['target']['name']} is unlikely: the map compares pixels with each other, and does not "
                          "say that the class is in the image")
             show(f"The panel is {shown(output.output / document['files']['panel'])}", "bold green")
@@ -195,7 +196,7 @@ def _explain(own: Explained, item: Input, image: Tensor, top: int, kept: dict[st
          "tokens": int(prediction.partition.counts[0]), "top": top_json(prediction, top),
          "target": {"index": target, "name": names[target], "probability": float(chances[target])},
          "of_class": [name for name, method in METHODS.items() if method.of_class and name in files],
-         "maps": files, "kept": kept, "left_out": own.left_out})
+         "maps": files, "kept": [*kept], "left_out": own.left_out})
 
 
 def _look(own: Explained, image: Tensor) -> Prediction:

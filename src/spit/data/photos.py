@@ -179,7 +179,8 @@ class Photos(Dataset[Item]):
         for index, name in enumerate(names):
             if name not in numbers:
                 raise ImageError(f"{self.names(index)}: expected one of the {len(classes)} classes {classes[0]} … "
-                                 f"{classes[-1]}, got {name}; validation and training share their class names")
+                                 f"{classes[-1]}, got {name}; validation has the class names of training: "
+                                 "rename the folder, or add such photos to the training data")
         return list(classes), torch.tensor([numbers[name] for name in names])
 
 

@@ -11,6 +11,7 @@ from spit.images import Images, image_blocks
 from spit.interruption import may_stop
 from spit.options import Options
 from spit.partition import Partition
+from spit.parts import check_partition
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Tokenizer(Options, ABC):
 
     def _cut(self, block: Tensor) -> Partition:
         may_stop()
-        return self.partition(block)
+        partition = self.partition(block)
+        check_partition(partition, [block], f"the tokenizer {type(self).__name__} returned it")
+        return partition
 
     @abstractmethod
     def partition(self, block: Tensor) -> Partition:

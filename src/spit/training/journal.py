@@ -162,7 +162,7 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in lines[-1] if name not in ("kind", "step", "epoch")]
     few = lines if len(lines) <= 12 else [*lines[:: -(-len(lines) // 10)], lines[-1]]
     return Sheet(("step", "epoch", *names), [
-        (str(line["step"]), f"{line['epoch']:g}", *(f"{line.get(name, 0):.4g}" for name in names)) for line in few
+        (str(line["step"]), f"{line['epoch']:.3g}", *(f"{line.get(name, 0):.4g}" for name in names)) for line in few
     ]).markdown()
 
 
