@@ -127,6 +127,20 @@ def test_files_of_other_settings_are_refused_beside_them_and_replaced(
                                        "options: tau was 1, is 2\n")
 
 
+def test_photos_that_were_made_in_different_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = inputs = images(tmp_path, 2)
+
+    def shared(inputs: list[Input], **methods: int) -> Shared:
+        return Shared(inputs, "json", {"verb": "a", "methods": methods}, apart=lambda key: key.startswith("methods."))
+
+    run([first], shared([first], lime=1))
+    run([second], shared([second], flow=1))
+    assert capsys.readouterr().err == ""
+    run(inputs, shared(inputs, flow=2, lime=2))
+    assert capsys.readouterr().err == (f"spit: {tmp_path / 'out'}: replacing the files of 2 images, made otherwise; "
+                                       "00.json was made with other options: lime was 1, is 2\n")
+
+
 @pytest.mark.parametrize(("options", "told"), [
     ({"tau": 1}, ""), ({"tau": 2}, " and with other options: tau was 1, is 2")])
 def test_another_version_is_told_beside_other_options(options: dict[str, int], told: str, tmp_path: Path,

@@ -114,9 +114,13 @@ class Shared:
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
                 if changed := self.changed(read_about(file)):
                     raise made_otherwise(file, changed)
-        replaced = [*filter(None, (self.changed(read_about(file)) for file in sorted(own)))]
-        return "" if not replaced else (f"{shown(inputs[0].folder)}: replacing the files of "
-                                        f"{plural(len(replaced), 'image')}, made {replaced[0]}")
+        replaced = {file: made for file in sorted(own) if (made := self.changed(read_about(file)))}
+        if not replaced:
+            return ""
+        file, made = next(iter(replaced.items()))
+        alike = len({*replaced.values()}) == 1
+        return (f"{shown(inputs[0].folder)}: replacing the files of {plural(len(replaced), 'image')}, "
+                f"{f'made {made}' if alike else f'made otherwise; {shown(file.name)} was made {made}'}")
 
     def changed(self, document: Document, apart: bool = True) -> str:
         """How the same verb made a document, if by another version, or with other options; empty if not.
