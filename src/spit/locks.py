@@ -1,7 +1,7 @@
 """Locks between processes: the operating system releases them when a process ends, also by ``kill -9``."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,36 +23,60 @@ def locked(path: Path, wait: bool) -> Iterator[bool]:
     Args:
         wait: until another process releases the lock; otherwise the answer is then no.
     """
-    descriptor = None
     made = [folder for folder in path.parents if not folder.exists()]  # the deepest first
-    tries = 0
-    while fcntl is not None:
-        tries += 1
+    descriptor, mine = None, True
+    try:
+        try:
+            descriptor = _acquire(path, wait)
+        except BlockingIOError:
+            mine = False
+        yield mine
+    finally:
+        if mine and fcntl is not None:
+            _release(path, descriptor, made)
+
+
+def _acquire(path: Path, wait: bool) -> int | None:
+    """A descriptor of the file that is locked, if the file system has locks; None if there is no file.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+    """
+    for _ in range(TRIES if fcntl is not None else 0):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            os.close(descriptor)  # type: ignore[arg-type]
-            yield False
-            return
         except FileNotFoundError:  # another process removed the empty folder
-            if tries == TRIES:  # or none can be made here, which writing will report
-                break
             continue
-        except OSError:  # a file system without locks, or a folder that writing will report
-            break
-        with suppress(OSError):
+        except OSError:  # which writing will report
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.fstat(descriptor).st_ino == path.stat().st_ino:
-                break
-        os.close(descriptor)  # the holder before removed this file
-        descriptor = None
-    try:
-        yield True
-    finally:
-        if descriptor is not None:
-            with suppress(OSError):
-                path.unlink()
-                for folder in made:  # if nothing was written
-                    folder.rmdir()
+                return descriptor
+        except FileNotFoundError:  # the holder before removed this file
+            pass
+        except BlockingIOError:
             os.close(descriptor)
+            raise
+        except OSError:  # a file system without locks
+            return descriptor
+        except BaseException:  # a signal
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    return None
+
+
+def _release(path: Path, descriptor: int | None, made: Sequence[Path]) -> None:
+    """Remove the file and the empty folders; without a descriptor, if a signal came between the file and its lock."""
+    with suppress(OSError):
+        if descriptor is None:
+            descriptor = os.open(path, os.O_RDWR)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody holds it
+        path.unlink()
+    for folder in made:
+        with suppress(OSError):  # if something was written
+            folder.rmdir()
+    if descriptor is not None:
+        os.close(descriptor)
