@@ -77,9 +77,9 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
 
     For cat.jpg: cat.overlay.png (boundaries), cat.mean.png (mean colours), cat.labels.png or .npz (the region of every
     pixel), cat.colors.png (the regions in colours, to look at) and cat.json (sizes, options, counts). Folders keep
-    their structure. A second run processes all images again and replaces their files; the images you give are never replaced.
-    A folder that holds other images' files, made with other options, is refused. An image that cannot be read is
-    reported, the others go on, and the exit code is 2. Processes that run at the same time share the work.
+    their structure. A second run processes all images again and replaces their files; the images you give are never
+    replaced. A folder that holds other images' files, made with other options, is refused. An image that cannot be read
+    is reported, the others go on, and the exit code is 2. Processes that run at the same time share the work.
     """
     chosen, place = tokens_of.tokenizer(tokenizer), running.place
     name = TOKENIZERS.name_of(chosen) or "superpixels"

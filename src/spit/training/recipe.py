@@ -234,8 +234,6 @@ def _parse(change: str) -> tuple[str, Any]:
     key, equals, text = change.partition("=")
     if not equals or "." not in key:
         raise TrainingError(f"expected section.key=value, such as optimization.epochs=10, got {change!r}")
-    if not text.strip():
-        raise TrainingError(f"expected a value after {key.strip()}=, got none; a shell variable may not be set")
     try:
         return key.strip(), read_toml(f"value = {text}")["value"]
     except ValueError:
