@@ -155,6 +155,18 @@ def test_another_version_is_told_beside_other_options(options: dict[str, int], t
     assert capsys.readouterr().err.endswith(f"replacing the files of 1 image, {by}\n")
 
 
+@pytest.mark.parametrize("content", ['{"shapes": [], "files": {}}', '{"spit": "0.1.0", "fil', "[]"])
+def test_a_document_of_the_user_is_not_replaced(content: str, tmp_path: Path) -> None:
+    inputs = images(tmp_path, 2)
+    file = tmp_path / "out/01.json"  # as annotation tools write it beside the photo, or cut off
+    file.parent.mkdir()
+    file.write_text(content)
+    told = r"01\.json would be replaced, but spit did not write it, or it is damaged; choose another --output"
+    with pytest.raises(ValueError, match=told):
+        Shared(inputs, "json", {"verb": "a"})
+    assert file.read_text() == content
+
+
 def test_options_of_a_method_are_told_with_its_name(tmp_path: Path) -> None:
     first, second = images(tmp_path, 2)
     settings = {"verb": "a", "methods": {"lime": {"samples": 1}}}

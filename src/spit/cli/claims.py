@@ -6,6 +6,7 @@ the lock when a process ends, also by ``kill -9``. The others take the next imag
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +37,8 @@ class Shared:
         apart: whether a setting, by its key with dots, is about files that another run need not write.
 
     Raises:
-        ValueError: the folder holds files about other images that were made with other settings.
+        ValueError: the folder holds files about other images that were made with other settings, or a document about
+            one of these images is not by spit.
     """
 
     def __init__(self, inputs: Sequence[Input], about: str, settings: Mapping[str, Any], earlier: bool = False,
@@ -108,8 +110,12 @@ class Shared:
             yield
 
     def _check_folder(self, inputs: Sequence[Input]) -> str:
-        """Refuse files of other images and options; return what to say of those that will be replaced."""
+        """Refuse files of other images and options, and of the user; return what to say of those that are replaced."""
         own = {item.folder / item.name(self.about) for item in inputs}
+        for file in sorted(own):
+            if os.path.exists(file) and "spit" not in read_about(file):
+                raise ValueError(f"{shown(file)} would be replaced, but spit did not write it, or it is damaged; "
+                                 "choose another --output, or remove it")
         for folder in sorted({file.parent for file in own}):
             for file in sorted({*folder.glob(f"*.{self.about}")} - own):
                 if changed := self.changed(read_about(file)):
