@@ -1,6 +1,6 @@
 """ForwardPass: one pass of a model over some images, kept for the answers that need more than logits."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import NamedTuple, TypeVar
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from spit.backbone import Heads, Recorder, Spans
+from spit.backbone import Heads, Recorder, Spans, attention_maps
 from spit.backbone.linear import frozen_weights
 from spit.embedder import take_class_token
 from spit.interruption import may_stop
@@ -30,10 +30,16 @@ class Trace(NamedTuple):
     features: Mapping[int, Tokens]  # the tokens that leave each layer, before the final norm, the class token first
     spans: Spans  # which rows belong to which image
 
-    def gradients(self, score: Callable[[Tensor], Tensor]) -> tuple[Tensor, ...]:
-        """The gradients of a score of the logits by each layer's answer, of a trace with gradients."""
+    def layers(self, score: Callable[[Tensor], Tensor]) -> Iterator[tuple[Heads, Tensor, tuple[Tensor, ...]]]:
+        """Of a trace with gradients: each layer, the gradient of a score of the logits by its answer, and its maps.
+
+        Attention maps are computed as they are asked for, so those of one layer exist at a time.
+        """
         with torch.inference_mode(False), torch.enable_grad():
-            return torch.autograd.grad(score(self.logits), [heads.answer for heads in self.heads], retain_graph=True)
+            gradients = torch.autograd.grad(score(self.logits), [heads.answer for heads in self.heads],
+                                            retain_graph=True)
+        for heads, gradient in zip(self.heads, gradients, strict=True):
+            yield heads, gradient, attention_maps(heads.query, heads.key, self.spans)
 
 
 class ForwardPass:

@@ -11,7 +11,7 @@ from spit.embedder import Embedder
 from spit.features import FeatureExtractor
 from spit.features.color import normalize, squares
 from spit.forward_pass import ForwardPass
-from spit.tokens import Tokens
+from spit.tokens import Tokens, offsets_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class ImageTokens:
 
     def subsets(self, present: Tensor) -> Tokens:
         """The tokens of each subset, ``(S, N)`` bool on the features' device, packed one subset after the other."""
-        offsets = torch.cat([present.new_zeros(1, dtype=torch.int64), present.sum(1).cumsum(0)])
         subset, token = present.nonzero().unbind(1)
         values = self.features[token]
         if self.cells is not None and self.color is not None:
@@ -41,7 +40,7 @@ class ImageTokens:
             width = len(self.color) * self.cells.shape[1]
             colors = values[:, :width].unflatten(1, (len(self.color), -1))
             values[:, :width] = torch.where(shown[:, None], colors, self.color).flatten(1)
-        return Tokens(values, offsets)
+        return Tokens(values, offsets_of(present.sum(1)))
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,11 @@ class EmbeddedTokens:
     def subsets(self, present: Tensor) -> Tokens:
         """γ of :meth:`ImageTokens.subsets`, before the class token."""
         subset, part = (present[:, self.owner] & present[:, self.needed]).nonzero().unbind(1)
-        counts = present.sum(1)
         row = torch.stack([subset, self.owner[part]])
         first = torch.ones_like(subset, dtype=torch.bool)
         first[1:] = (row[:, 1:] != row[:, :-1]).any(0)  # part of each token
         values = F.embedding_bag(part, self.parts, first.nonzero()[:, 0], mode="sum")
-        return Tokens(values, torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
+        return Tokens(values, offsets_of(present.sum(1)))
 
 
 def embedded(tokens: ImageTokens, embedder: Embedder) -> EmbeddedTokens:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from spit.attribution.absence import ImageTokens
-from spit.backbone import Heads, attention_maps
+from spit.backbone import Heads
 from spit.forward_pass import traced
 from spit.model import SpitModel
 
@@ -52,12 +52,11 @@ def _slopes(model: SpitModel, tokens: ImageTokens, present: Tensor, label: int) 
         _, trace = traced(model, tokens.subsets(present))
     if trace is None:
         raise ValueError(f"backbone {model.config.backbone!r} does not report its attention to the recorder")
-    gradients = trace.gradients(log_probability(torch.full((len(present),), label, device=present.device)))
     found = torch.zeros(present.shape, device=present.device)
     with torch.no_grad():
-        for heads, gradient in zip(trace.heads, gradients, strict=True):
-            rows = layer_slopes(heads, gradient, attention_maps(heads.query, heads.key, trace.spans))
-            found[present] += torch.cat([own[1:] for own in rows.split(list(trace.spans.counts))])  # no class tokens
+        for layer in trace.layers(log_probability(torch.full((len(present),), label, device=present.device))):
+            rows = layer_slopes(*layer).split(list(trace.spans.counts))
+            found[present] += torch.cat([own[1:] for own in rows])  # without class tokens
     return found
 
 

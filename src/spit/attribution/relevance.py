@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spit.attribution.flow import class_row
-from spit.backbone import Heads, attention_maps
+from spit.backbone import Heads
 from spit.forward_pass import ForwardPass
 from spit.interruption import may_stop
 from spit.options import Options
@@ -41,11 +41,9 @@ class Relevance(Options):
 
 def class_relevance(seen: ForwardPass, classes: Tensor) -> Tensor:
     """The relevance of each token, the class token first, ``(B, L)``, 0 beyond an image's own tokens."""
-    trace = seen.trace(gradients=True)
-    gradients = trace.gradients(lambda logits: logits.gather(1, classes[:, None].clone()).sum())  # each has its own
+    layers = seen.trace(gradients=True).layers(lambda logits: logits.gather(1, classes[:, None].clone()).sum())
     with torch.no_grad():
-        return class_row([layer_relevance(heads, gradient, attention_maps(heads.query, heads.key, trace.spans))
-                          for heads, gradient in zip(trace.heads, gradients, strict=True)], 1, 1)
+        return class_row([layer_relevance(*layer) for layer in layers], 1, 1)
 
 
 def layer_relevance(heads: Heads, gradient: Tensor, maps: Sequence[Tensor]) -> Tensor:

@@ -14,7 +14,6 @@ from spit.attribution.presence import BACKWARD, layer_slopes, log_probability
 from spit.attribution.regression import regress
 from spit.attribution.relevance import layer_relevance
 from spit.attribution.removal import Subsets, TokenRemoval, random_cells, token_centers
-from spit.backbone import attention_maps
 from spit.forward_pass import ForwardPass
 from spit.options import documented, option, same
 
@@ -95,13 +94,11 @@ def whole_image(seen: ForwardPass, classes: Tensor) -> list[tuple[Tensor, Tensor
     Both are of the class's log-probability, so relevance too tells what speaks for this class and not for others.
     """
     trace = seen.trace(gradients=True)
-    gradients = trace.gradients(log_probability(classes))
     relevant, slopes = [], []
     with torch.no_grad():
-        for heads, gradient in zip(trace.heads, gradients, strict=True):
-            maps = attention_maps(heads.query, heads.key, trace.spans)
-            relevant.append(layer_relevance(heads, gradient, maps))
-            slopes.append(layer_slopes(heads, gradient, maps))
+        for layer in trace.layers(log_probability(classes)):
+            relevant.append(layer_relevance(*layer))
+            slopes.append(layer_slopes(*layer))
     rows = class_row(relevant, 1, 1).cpu().double()
     parts = torch.stack(slopes).sum(0).cpu().double().split(list(trace.spans.counts))
     return [(row[1 : len(part)], part[1:]) for row, part in zip(rows, parts, strict=True)]  # without class tokens

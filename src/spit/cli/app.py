@@ -2,6 +2,7 @@
 
 import os
 import sys
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -101,7 +102,7 @@ def run(arguments: list[str]) -> int:
 
 def _refuse_empty(arguments: list[str]) -> None:
     """Refuse an empty argument, which as a path would be the current folder."""
-    for before, argument in zip(["", *arguments], arguments, strict=False):
+    for before, argument in pairwise(["", *arguments]):
         flag, equals, value = argument.partition("=")
         if argument == "" or (flag.startswith("-") and equals and not value):
             after = flag or (before if before.startswith("-") else "")

@@ -111,16 +111,16 @@ class Shared:
 
     def _check_folder(self, inputs: Sequence[Input]) -> str:
         """Refuse files of other images and options, and of the user; return what to say of those that are replaced."""
-        own = {item.folder / item.name(self.about) for item in inputs}
-        for file in sorted(own):
-            if os.path.exists(file) and "spit" not in read_about(file):
+        own = {file: read_about(file) for file in sorted({item.folder / item.name(self.about) for item in inputs})}
+        for file, document in own.items():
+            if os.path.exists(file) and "spit" not in document:
                 raise ValueError(f"{shown(file)} would be replaced, but spit did not write it, or it is damaged; "
                                  "choose another --output, or remove it")
         for folder in sorted({file.parent for file in own}):
-            for file in sorted({*folder.glob(f"*.{self.about}")} - own):
+            for file in sorted({*folder.glob(f"*.{self.about}")} - own.keys()):
                 if changed := self.changed(read_about(file)):
                     raise made_otherwise(file, changed)
-        replaced = {file: made for file in sorted(own) if (made := self.changed(read_about(file)))}
+        replaced = {file: made for file, document in own.items() if (made := self.changed(document))}
         if not replaced:
             return ""
         file, made = next(iter(replaced.items()))
@@ -170,6 +170,8 @@ def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _option_name(key: str) -> str:
     """How the user knows a setting: ``--target``, ``tau`` of ``cut.tau``, ``lime.samples`` of a method."""
     name = key.rpartition(".")[2]
-    if key in DECIDING or (name in OWN and ".config." not in key):
-        return DECIDING.get(key) or OWN[name]
+    if key in DECIDING:
+        return DECIDING[key]
+    if name in OWN and ".config." not in key:
+        return OWN[name]
     return f".{key}".partition(".methods.")[2] or name
