@@ -46,7 +46,7 @@ from spit.evaluation.saliency import AS_PAPER
 from spit.evaluation.samples import find_images, spread
 from spit.kernels.reference.contraction import region_points, similarity
 from spit.kernels.reference.superpixels import TensorGraph
-from spit.loops.rules import Rules
+from spit.kernels.rules import Rules
 from spit.segmentation import Cut
 from spit.segmentation.correspondence import all_pairs, scenes
 from spit.tokenizers.preprocess import superpixel_features

@@ -25,7 +25,7 @@ from spit.bench import median_ms, photo_batch
 from spit.bench.photos import sample_photos
 from spit.data.folders import image_paths
 from spit.kernels import Rules
-from spit.loops.graph import contract_levels
+from spit.kernels.numba.graph import contract_levels
 from spit.tokenizers.preprocess import superpixel_features
 
 SEED = 0

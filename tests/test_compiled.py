@@ -44,12 +44,12 @@ def test_rows_in_excess_change_nothing(model: spit.SpitModel, images: Tensor, fi
         expected = model(images)
         partition = model.tokenizer(images)
         replayed = ReplayedInference(model, backend="eager")
-        with kernels.backend("gpu"):
+        with kernels.backend("triton"):
             logits = replayed(images, partition)
     assert partition.offsets[-1] % few_rows  # rows are rounded up
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
     if fill == "zero":  # weights that change in place are seen
-        with torch.no_grad(), kernels.backend("gpu"):
+        with torch.no_grad(), kernels.backend("triton"):
             model.head.linear.bias += 1
             torch.testing.assert_close(replayed(images, partition), expected + 1, rtol=1e-4, atol=1e-5)
 
@@ -94,7 +94,7 @@ def test_steps_of_training_are_those_of_a_plain_pass(model: spit.SpitModel, imag
     steps._run = steps._forward
     if of_images:
         pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
-        with kernels.backend("gpu"):
+        with kernels.backend("triton"):
             got = steps.of_images(images, partition)
     else:
         got = steps(features)
@@ -114,7 +114,7 @@ def test_a_recorded_step_keeps_a_budget_of_tokens(model: spit.SpitModel, images:
     partition, features = model.tokenize(images)
     counts = [count if budget is None else min(count, budget) for count in partition.host_counts]
     rows, more = rounded_rows(sum(counts) + len(counts))
-    with kernels.backend("gpu"):
+    with kernels.backend("triton"):
         options = (model.extractor, torch.float32, budget, len(features.values) + 3, rows, more)
         values, offsets, _, places = _prepare((images, partition.blocks[0], partition.offsets), options)
     assert offsets.diff()[: len(counts)].tolist() == [count + 1 for count in counts]

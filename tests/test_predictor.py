@@ -21,7 +21,7 @@ from spit.attribution import PrototypeProjection, fit_prototypes
 from spit.data.crops import central_square
 from spit.errors import ImageError
 from spit.evaluation.runner import _has_bf16
-from spit.kernels.threads import torch_threads
+from spit.kernels.concurrency import torch_threads
 from spit.predictor import Prediction, Predictor, at_size, resize
 from spit.tokens import Tokens
 

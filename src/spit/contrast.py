@@ -6,7 +6,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from spit.loops.tables import CONTRAST_MEAN, CONTRAST_SHAPE, per_channel
+from spit.kernels.tables import CONTRAST_MEAN, CONTRAST_SHAPE, per_channel
 
 
 def contrast(images: Tensor) -> Tensor:

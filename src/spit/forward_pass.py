@@ -12,7 +12,7 @@ from spit.backbone import Heads, Recorder, Spans, attention_maps
 from spit.backbone.linear import frozen_weights
 from spit.embedder import take_class_token
 from spit.interruption import may_stop
-from spit.kernels.threads import torch_threads
+from spit.kernels.concurrency import torch_threads
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.tokens import Tokens

@@ -19,7 +19,7 @@ from spit import weights
 from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.interop import published_options, read_file
-from spit.loops.rules import Preset
+from spit.kernels.rules import Preset
 from spit.model import SpitModel
 from spit.options import check_choice
 

@@ -11,7 +11,7 @@ from spit.cli.console import Say
 from spit.cli.inputs import Document, Input, answer_each, find_inputs, side_by_side
 from spit.cli.options import Output
 from spit.errors import ImageError
-from spit.kernels.threads import torch_threads
+from spit.kernels.concurrency import torch_threads
 
 
 def touch(root: Path, *names: str) -> None:

@@ -120,13 +120,13 @@ def test_frames_of_each_block_stay_with_it() -> None:
 def test_backends_agree() -> None:
     images, partition = photos(2, 24, 31), stripes(2, 24, 31)
     rows = []
-    for name in ("reference", "cpu"):
+    for name in ("reference", "numba"):
         with kernels.backend(name):
             rows.append(FeatureExtractor()(images, partition).values)
     torch.testing.assert_close(rows[1], rows[0], rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("backend", ["reference", "numba"])
 def test_derivatives_with_respect_to_the_image_are_finite(backend: str) -> None:
     images = photos(2, 8, 11)
     images[:, :, :3], images[:, :, 5:] = 0, 1  # where the contrast curve has no finite slope

@@ -68,7 +68,7 @@ def on_gpu(gpu: OnDevice) -> Callable[..., Any]:
     """``on_gpu(tokenizer, images)``: call anything on the backend ``"gpu"``."""
 
     def call(function: Callable[..., Any], *given: Any) -> Any:
-        with kernels.backend("gpu"):
+        with kernels.backend("triton"):
             return function(*(send(value, DEVICE) for value in given))
 
     return call

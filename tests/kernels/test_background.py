@@ -16,7 +16,7 @@ from spit import kernels
 from spit.kernels import cpu
 from spit.kernels.cpu import background, uncompiled
 from spit.kernels.cpu.background import SERVED, Background
-from spit.loops import compilation
+from spit.kernels.numba import compilation
 
 LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
 OPERATIONS = ("between", "color_patches", "compose", "diffuse", "gradient_histogram", "look_up", "nearest_sites",
@@ -150,12 +150,12 @@ class TestDispatch:
             torch.set_num_threads(before)
 
     def test_a_backend_that_is_forced_serves(self) -> None:
-        with kernels.backend("cpu"):
+        with kernels.backend("numba"):
             assert kernels.region_boxes(LABELS, OFFSETS)[0] == "cpu"
 
     def test_compiled_loops_serve_at_once_if_asked(self) -> None:
         assert not kernels.compiled(LABELS)
-        with kernels.backend("cpu"):
+        with kernels.backend("numba"):
             assert kernels.compiled(LABELS)
         kernels.compile_at_once()
         assert kernels.compiled(LABELS)
@@ -185,7 +185,7 @@ FRESH = """
 import time, torch, spit
 from spit import kernels
 from spit.kernels.cpu import BACKGROUND, background
-from spit.loops import contraction, features, forest, histograms, preprocess, refinement, regions, voronoi
+from spit.kernels.numba import contraction, features, forest, histograms, preprocess, refinement, regions, voronoi
 
 images = torch.randint(0, 256, (1, 3, 40, 40), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
 tokenizer = spit.SuperpixelTokenizer(levels=2, max_tokens=20, refine=1, features="saturated", merge_threshold=0.01)

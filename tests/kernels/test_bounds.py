@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from spit.loops.regions import step
+from spit.kernels.numba.regions import step
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_BOUNDSCHECK") != "1", reason="runs in make boundscheck")

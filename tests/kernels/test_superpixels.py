@@ -12,8 +12,8 @@ from torch import Tensor
 
 from kernels.parity import assert_same
 from spit.kernels import SCALE, Rules, cpu, reference
-from spit.loops import forest
-from spit.loops.rules import FAR
+from spit.kernels.numba import forest
+from spit.kernels.rules import FAR
 from spit.tokenizers.preprocess import superpixel_features
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]

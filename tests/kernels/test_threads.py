@@ -7,9 +7,9 @@ import torch
 
 import spit
 from spit import kernels
+from spit.kernels import Array
+from spit.kernels.concurrency import torch_threads
 from spit.kernels.cpu.threads import for_each_image
-from spit.kernels.threads import torch_threads
-from spit.loops import Array
 
 
 @pytest.fixture(params=[1, 2])

@@ -10,7 +10,7 @@ from spit.features import FeatureExtractor
 from spit.features.color import NORMALIZATIONS
 from spit.partition import Partition
 
-BACKENDS = pytest.mark.parametrize("backend", ["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("backend", ["reference", "numba"])
 
 
 def square_patches(batch: int, height: int, width: int, patch: int) -> Partition:

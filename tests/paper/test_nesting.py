@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spit.loops.options import SelfLoop
+from spit.kernels.options import SelfLoop
 from spit.tokenizers import SuperpixelTokenizer
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]

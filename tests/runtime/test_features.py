@@ -9,8 +9,8 @@ import spit
 from runtime.test_tokenizers import image
 from spit.contrast import contrast
 from spit.features.color import NORMALIZATIONS, standardize
-from spit.loops import tables
-from spit.loops.rules import SCALE
+from spit.kernels import tables
+from spit.kernels.rules import SCALE
 from spit.runtime.features import make_extractor
 from spit.runtime.tokenizers import make_tokenizer
 

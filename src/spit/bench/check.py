@@ -69,9 +69,9 @@ def check_labels(paths: Sequence[Path], device: torch.device) -> Iterator[Check]
     for tokenizer in CHECKED:
         options = {key: value for key, value in tokenizer.config().items() if value != type(tokenizer)().config()[key]}
         name = ", ".join([str(TOKENIZERS.name_of(tokenizer)), *(f"{key}={value}" for key, value in options.items())])
-        expected = each_alone(partial(_labels, tokenizer, "cpu", torch.device("cpu")), parts[1])
+        expected = each_alone(partial(_labels, tokenizer, "numba", torch.device("cpu")), parts[1])
         for batch in BATCHES:
-            found = spread(partial(_labels, tokenizer, "reference" if on_cpu else "gpu", device), parts[batch])
+            found = spread(partial(_labels, tokenizer, "reference" if on_cpu else "triton", device), parts[batch])
             same = sum(map(torch.equal, chain(*found), chain(*expected)))
             yield Check(name, batch, same, len(images))
 

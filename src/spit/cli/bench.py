@@ -21,7 +21,7 @@ from spit.cli.options import Models, Running
 from spit.data.folders import image_paths
 from spit.evaluation.report import machine
 from spit.export import Exporting, export
-from spit.kernels.threads import torch_threads
+from spit.kernels.concurrency import torch_threads
 from spit.model import SpitModel
 from spit.options import Options, option
 from spit.predictor import DEFAULT_SIZE

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from spit.kernels.threads import torch_threads
+from spit.kernels.concurrency import torch_threads
 from spit.options import Options, option
 
 command_line: ContextVar[tuple[str, ...]] = ContextVar("command_line", default=())

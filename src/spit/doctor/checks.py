@@ -80,7 +80,7 @@ def check_installation() -> Iterator[str]:
             yield f"{wanted.name} {found} is installed, spit needs {wanted.specifier}; pip install '{line}'"
     if NVIDIA.exists() and not torch.cuda.is_available():
         yield "an NVIDIA driver is here, but torch finds no CUDA device; install a CUDA build of torch"
-    if torch.cuda.is_available() and "gpu" not in machine.backends():
+    if torch.cuda.is_available() and "triton" not in machine.backends():
         yield "a CUDA device is here, but triton is not installed; pip install triton"
 
 
@@ -107,7 +107,7 @@ def check_partitions() -> Iterator[str]:
                 labels = labels.flip(0) if way.endswith("order") else labels
                 if not torch.equal(labels, expected):
                     yield f"partitions of {tokenizer} by backend {name} differ from the reference's{way}"
-        alone = torch.cat([_labels(tokenizer, image[None], "cpu") for image in images])
+        alone = torch.cat([_labels(tokenizer, image[None], "numba") for image in images])
         if not torch.equal(alone, expected):
             yield f"partitions of {tokenizer} differ for an image alone"
 
@@ -155,7 +155,7 @@ def compare_answer(predictor: Predictor, path: Path, expected: Recorded) -> Iter
 
 def _labels(tokenizer: Tokenizer, images: Tensor, backend: str) -> Tensor:
     with kernels.backend(backend):
-        return tokenizer(images.cuda() if backend == "gpu" else images).blocks[0].cpu()
+        return tokenizer(images.cuda() if backend == "triton" else images).blocks[0].cpu()
 
 
 def _pictures(count: int) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import spit
-from spit.loops.regions import step
+from spit.kernels.numba.regions import step
 
 CORE = ("torch", "numpy", "numba", "Pillow", "safetensors")
 OPTIONAL = ("triton", "typer", "rich", "scikit-image", "huggingface_hub", "onnx", "onnxruntime", "timm", "transformers",
@@ -45,7 +45,7 @@ def installed(package: str) -> str | None:
 
 def backends() -> list[str]:
     """The backends of the kernels that run here."""
-    return ["reference", "cpu", *(["gpu"] if torch.cuda.is_available() and find_spec("triton") else [])]
+    return ["reference", "numba", *(["triton"] if torch.cuda.is_available() and find_spec("triton") else [])]
 
 
 def devices() -> list[dict[str, Any]]:

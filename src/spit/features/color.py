@@ -8,7 +8,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.contrast import contrast
-from spit.loops.tables import IMAGENET_MEAN, IMAGENET_STD, normalization_table, per_channel
+from spit.kernels.tables import IMAGENET_MEAN, IMAGENET_STD, normalization_table, per_channel
 
 
 def standardize(images: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from spit.contrast import arcsinh
 from spit.features.color import color_features, prepare, squares
 from spit.features.published import published_tokens
 from spit.images import Images, image_blocks, to_float
-from spit.loops.options import FeatureOptions
+from spit.kernels.options import FeatureOptions
 from spit.options import documented
 from spit.partition import Partition
 from spit.parts import check_partition

@@ -6,7 +6,7 @@ from torch import Tensor
 from spit import kernels
 from spit.contrast import arcsinh
 from spit.features.color import normalize
-from spit.loops.tables import GRADIENT_CONTRAST
+from spit.kernels.tables import GRADIENT_CONTRAST
 
 HISTOGRAM_SCALE = 4.0
 

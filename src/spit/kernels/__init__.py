@@ -1,127 +1,32 @@
-"""One name for each hot operation; the device of its first argument picks the backend.
+"""The hot operations under one name each; the device of the first argument picks the backend.
 
-``kernels.reference`` defines the operations in plain torch, ``kernels.cpu`` has them in numba (:mod:`spit.loops`) and
-``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):``
-selects one. While a fresh install compiles the numba loops, plain torch and numpy serve with the same bits
-(``kernels.cpu.background``). The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run
-on any device.
+``kernels.reference`` defines the operations in plain torch, ``kernels.numba`` has them as compiled loops on arrays and
+``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):`` selects one.
+The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run on any device.
 
-Code outside this package imports from here, never from a backend.
+Code outside this package that has tensors imports from here, never from a backend. The names are those of
+:mod:`spit.kernels.dispatch`, which imports torch and is loaded when the first of them is asked for; ``kernels.numba``,
+``kernels.options``, ``kernels.rules`` and ``kernels.tables`` need no torch.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import numpy.typing as npt
 
-from spit.errors import MissingExtra
-from spit.kernels import reference
-from spit.kernels.portable import Levels, exact_sqrt, level_offsets, pieces, region_sizes
-from spit.kernels.published import ONE, published_superpixels
-from spit.kernels.threads import threads, torch_threads
-from spit.loops.rules import SCALE, Rules
-from spit.options import check_choice
-from spit.replay import Tensors, replay
+Array = npt.NDArray[Any]
 
-__all__ = [
-    "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compiled", "compose",
-    "diffuse", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
-    "position_histogram", "published_superpixels", "recorded", "refine", "region_boxes", "region_features",
-    "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels", "threads",
-]
-
-Operation = TypeVar("Operation", bound=Callable[..., Any])
-
-BACKENDS = ("reference", "cpu", "gpu")
-_OF_DEVICE = {"cpu": "cpu", "cuda": "gpu"}
-_forced: ContextVar[str | None] = ContextVar("forced_backend", default=None)
+if TYPE_CHECKING:
+    from spit.kernels.dispatch import *  # noqa: F403
+    from spit.kernels.dispatch import __all__ as __all__
 
 
-@contextmanager
-def backend(name: str) -> Iterator[None]:
-    """Run every operation in this block on the named backend."""
-    check_choice("backend", name, BACKENDS)
-    token = _forced.set(name)
-    try:
-        yield
-    finally:
-        _forced.reset(token)
-
-
-def _backend(first: object) -> ModuleType:
-    x = first if isinstance(first, Tensor) else cast(Sequence[Tensor], first)[0]
-    name = _forced.get() or _OF_DEVICE.get(x.device.type)
-    if name is None:
-        raise ValueError(f"spit has no kernels for tensors on {x.device}; move the images to the CPU or to CUDA")
-    return _load(name)
-
-
-@cache
-def _load(name: str) -> ModuleType:
-    if name == "gpu" and find_spec("triton") is None:
-        raise MissingExtra("triton", "gpu", "running on a GPU")
-    return import_module(f"spit.kernels.{name}")
-
-
-def on_gpu(tensors: Tensor | Tensors) -> bool:
-    """Whether the Triton kernels serve operations on these."""
-    return _backend(tensors).__name__ == "spit.kernels.gpu"
-
-
-def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors,
-             options: Hashable | Callable[[], Hashable]) -> Tensors:
-    """The answer of an operation made of kernels, on a GPU from a recording of its launches (:mod:`spit.replay`)."""
-    if on_gpu(tensors):
-        return replay(operation, tensors, options)
-    return operation(tensors, options() if callable(options) else options)
-
-
-def compiled(tensors: Tensor | Tensors) -> bool:
-    """Whether compiled kernels serve operations on these; False while a fresh install compiles them."""
-    chosen = _backend(tensors)
-    return chosen.__name__ != "spit.kernels.cpu" or _forced.get() is not None or bool(chosen.BACKGROUND.serves(0))
-
-
-def compile_at_once() -> None:
-    """Have compiled loops serve from now on, on the CPU of a fresh install too; for those who measure time."""
-    _load("cpu").BACKGROUND.done = True
-
-
-def _dispatched(definition: Operation) -> Operation:
-    """Dispatch an operation to the backend of its first argument."""
-
-    @wraps(definition)
-    def operation(*args: Any, **kwargs: Any) -> Any:
-        first = args[0] if args else next(iter(kwargs.values()))
-        chosen = _backend(first)
-        if _forced.get() is None and chosen.__name__ == "spit.kernels.cpu":
-            numbers = first.numel() if isinstance(first, Tensor) else first[0].numel()
-            if not chosen.BACKGROUND.serves(numbers):
-                with torch_threads(1):
-                    return getattr(chosen.uncompiled, definition.__name__)(*args, **kwargs)
-        return getattr(chosen, definition.__name__)(*args, **kwargs)
-
-    return cast(Operation, operation)
-
-
-look_up = _dispatched(reference.look_up)
-diffuse = _dispatched(reference.diffuse)
-saturate = _dispatched(reference.saturate)
-superpixels = _dispatched(reference.superpixels)
-superpixel_labels = _dispatched(reference.superpixel_labels)
-between = _dispatched(reference.between)
-refine = _dispatched(reference.refine)
-nearest_sites = _dispatched(reference.nearest_sites)
-region_boxes = _dispatched(reference.region_boxes)
-compose = _dispatched(reference.compose)
-color_patches = _dispatched(reference.color_patches)
-position_histogram = _dispatched(reference.position_histogram)
-gradient_histogram = _dispatched(reference.gradient_histogram)
-scharr = _dispatched(reference.scharr)
-region_features = _dispatched(reference.region_features)
+def __getattr__(name: str) -> Any:
+    if (name.startswith("__") and name != "__all__") or find_spec(f"spit.kernels.{name}") is not None:
+        raise AttributeError(f"module 'spit.kernels' has no attribute {name!r}")  # a submodule: Python imports it
+    dispatch = import_module("spit.kernels.dispatch")
+    if name not in ("__all__", *dispatch.__all__):
+        raise AttributeError(f"module 'spit.kernels' has no attribute {name!r}")
+    globals().update({key: getattr(dispatch, key) for key in ("__all__", *dispatch.__all__)})
+    return globals()[name]

@@ -1,7 +1,7 @@
 """The whole pipeline without torch: numpy, numba and Pillow for tokens, onnxruntime for the network.
 
 ``spit export`` writes the file that :func:`load` takes. Labels are those of torch's pipeline bit for bit: both run the
-loops of :mod:`spit.loops`. Nothing that is imported here imports torch.
+loops of :mod:`spit.kernels.numba`. Nothing that is imported here imports torch.
 
 Example:
     >>> import spit.runtime

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from spit.loops import Array, features, regions
-from spit.loops.histograms import gradient_counter, position_counter
-from spit.loops.options import FeatureOptions
-from spit.loops.preprocess import convert
-from spit.loops.tables import normalization_table
+from spit.kernels import Array
+from spit.kernels.numba import features, regions
+from spit.kernels.numba.histograms import gradient_counter, position_counter
+from spit.kernels.numba.preprocess import convert
+from spit.kernels.options import FeatureOptions
+from spit.kernels.tables import normalization_table
 from spit.runtime.tokenizers import Regions
 
 Extractor = Callable[[Array, Regions], Array]

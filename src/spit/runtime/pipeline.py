@@ -14,7 +14,7 @@ from spit.data.crops import central_pixels
 from spit.data.images import ImageSource, decode, to_rgb
 from spit.documents import read_json, reason
 from spit.errors import MissingExtra, WeightsError
-from spit.loops import Array
+from spit.kernels import Array
 from spit.runtime.features import Extractor, make_extractor
 from spit.runtime.tokenizers import Regions, Tokenizer, make_tokenizer
 

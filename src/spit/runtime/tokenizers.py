@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from spit.loops import Array, preprocess, refinement, tables, voronoi
-from spit.loops.graph import superpixel_labels
-from spit.loops.options import PatchOptions, SuperpixelOptions, VoronoiOptions
-from spit.loops.rules import FRACTION
+from spit.kernels import Array, tables
+from spit.kernels.numba import preprocess, refinement, voronoi
+from spit.kernels.numba.graph import superpixel_labels
+from spit.kernels.options import PatchOptions, SuperpixelOptions, VoronoiOptions
+from spit.kernels.rules import FRACTION
 from spit.options import check_choice
 
 GOLDEN = 0x9E3779B97F4A7C15

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spit.loops.compilation import compiled
+from spit.kernels.numba.compilation import compiled
 from spit.segmentation.graph import check_pairs
 
 STEPS = 1024  # capacities are whole numbers of 1/1024, so that the answer has no rounding

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from spit.loops.compilation import compiled
+from spit.kernels.numba.compilation import compiled
 
 
 @compiled

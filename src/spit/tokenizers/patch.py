@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spit.loops.options import PatchOptions
+from spit.kernels.options import PatchOptions
 from spit.options import documented
 from spit.partition import Partition
 from spit.tokenizers.base import Tokenizer

@@ -14,11 +14,10 @@ from torch.nn.functional import pad
 from spit import kernels
 from spit.contrast import arcsinh, contrast
 from spit.images import quantize
-from spit.kernels import ONE, SCALE
-from spit.loops import tables
-from spit.loops.options import Features
-from spit.loops.rules import FRACTION
-from spit.loops.tables import CONDUCTION, DIFFUSION_STEPS, GRADIENT_CONTRAST, SATURATION, STEP_SIZE
+from spit.kernels import ONE, SCALE, tables
+from spit.kernels.options import Features
+from spit.kernels.rules import FRACTION
+from spit.kernels.tables import CONDUCTION, DIFFUSION_STEPS, GRADIENT_CONTRAST, SATURATION, STEP_SIZE
 
 COLOR_CONTRAST = 10.0
 STEEPEST = 16 * 3 * 255  # largest Scharr component of a sum of three 8-bit channels

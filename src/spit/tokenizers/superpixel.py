@@ -6,8 +6,8 @@ from torch import Tensor
 
 from spit import kernels
 from spit.images import Images, image_blocks, quantize
-from spit.loops.options import Features, SuperpixelOptions
-from spit.loops.rules import Rules
+from spit.kernels.options import Features, SuperpixelOptions
+from spit.kernels.rules import Rules
 from spit.options import documented
 from spit.partition import Hierarchy, Partition
 from spit.tokenizers.base import Tokenizer

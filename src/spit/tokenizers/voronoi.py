@@ -8,7 +8,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.images import quantize
-from spit.loops.options import VoronoiOptions
+from spit.kernels.options import VoronoiOptions
 from spit.options import documented
 from spit.partition import Partition
 from spit.tokenizers.base import Tokenizer

@@ -18,10 +18,10 @@ import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import torch
 
-from spit import loops
+from spit.kernels import numba as loops
 from spit.kernels.cpu import features, preprocess, refinement, regions, superpixels, voronoi
-from spit.loops.regions import step
-from spit.loops.rules import SCALE, Rules
+from spit.kernels.numba.regions import step
+from spit.kernels.rules import SCALE, Rules
 
 SERVED = 2**25
 """Numbers that operations without loops may take in before calls compile for themselves; superpixels of a photo of 224²

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spit.kernels import Array
 from spit.kernels.cpu.preprocess import look_up
 from spit.kernels.cpu.regions import check_labels
 from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.numba import features as loops
+from spit.kernels.numba.features import describer, feature_width
+from spit.kernels.numba.histograms import gradient_counter, position_counter
 from spit.kernels.sampling import differentiable, side_by_side
-from spit.loops import Array
-from spit.loops import features as loops
-from spit.loops.features import describer, feature_width
-from spit.loops.histograms import gradient_counter, position_counter
 
 
 def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.cpu.threads import for_each_image
-from spit.loops import preprocess
+from spit.kernels.numba import preprocess
 
 
 def look_up(images: Tensor, table: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from spit.kernels.cpu.regions import check_labels
 from spit.kernels.cpu.threads import for_each_image
-from spit.loops import refinement
+from spit.kernels.numba import refinement
 
 
 def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.cpu.threads import for_each_image
-from spit.loops import regions
+from spit.kernels.numba import regions
 
 
 def check_labels(labels: Iterable[Tensor], offsets: Tensor, noun: str = "labels") -> None:

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.numba import graph
 from spit.kernels.portable import Levels
-from spit.loops import graph
-from spit.loops.rules import Rules
+from spit.kernels.rules import Rules
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from spit.kernels.threads import thread_count
+from spit.kernels.concurrency import thread_count
 
 
 def for_each_image(kernel: Callable[..., Any], *arguments: Any) -> list[Any]:

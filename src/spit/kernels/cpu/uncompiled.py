@@ -10,7 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spit.kernels import Array
 from spit.kernels.cpu import features
+from spit.kernels.numba import histograms
+from spit.kernels.numba.histograms import RIM
 from spit.kernels.reference import (
     between,
     color_patches,
@@ -26,8 +29,6 @@ from spit.kernels.reference import (
     superpixels,
 )
 from spit.kernels.sampling import side_by_side
-from spit.loops import Array, histograms
-from spit.loops.histograms import RIM
 
 ROWS = 64  # of the image at once
 

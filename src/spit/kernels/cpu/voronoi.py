@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.cpu.threads import for_each_image
-from spit.loops import voronoi
+from spit.kernels.numba import voronoi
 
 
 def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:

@@ -7,9 +7,9 @@ neighbours. Regions that occur more than once in a square get one offer, the bes
 import triton
 import triton.language as tl
 
+from spit.kernels import rules
 from spit.kernels.gpu.links import NOBODY, VARIANCE, about, density, key, products
 from spit.kernels.gpu.squares import square_at
-from spit.loops import rules
 
 EUCLIDEAN = tl.constexpr(rules.EUCLIDEAN)
 

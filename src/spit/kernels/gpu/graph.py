@@ -15,7 +15,7 @@ from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
 from spit.kernels.gpu.squares import ACROSS
 from spit.kernels.gpu.strips import LANES, cut
 from spit.kernels.portable import Levels
-from spit.loops.rules import EUCLIDEAN, SCALE, Rules
+from spit.kernels.rules import EUCLIDEAN, SCALE, Rules
 
 PACKABLE = 2**19
 """In images with fewer pixels, two sums fit one 64-bit word."""

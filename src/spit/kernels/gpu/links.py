@@ -7,9 +7,9 @@ with compactness, in the second half, its box (−y₀, −x₀, y₁, x₁) wit
 import triton
 import triton.language as tl
 
+from spit.kernels import rules
 from spit.kernels.gpu import fields
 from spit.kernels.gpu.strips import east, strip_at, west
-from spit.loops import rules
 
 COSINE = tl.constexpr(rules.COSINE)
 VARIANCE = tl.constexpr(rules.VARIANCE)

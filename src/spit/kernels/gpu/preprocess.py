@@ -7,7 +7,7 @@ from torch import Tensor
 
 from spit.kernels.gpu.launch import BLOCK, blocks
 from spit.kernels.gpu.strips import LANES, cut, east, strip_at, west
-from spit.loops.rules import SCALE
+from spit.kernels.rules import SCALE
 
 TOGETHER = 4
 """Diffusion steps of one launch: as many as τ takes. The halo of a strip grows with them."""

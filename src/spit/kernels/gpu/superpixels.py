@@ -5,11 +5,11 @@ from torch import Tensor
 
 from spit.kernels.gpu.graph import Graph
 from spit.kernels.gpu.regions import compose
+from spit.kernels.numba.graph import contract_levels
 from spit.kernels.portable import Levels
 from spit.kernels.reference.forest import keep_heaviest
 from spit.kernels.reference.superpixels import flatten
-from spit.loops.graph import contract_levels
-from spit.loops.rules import Rules
+from spit.kernels.rules import Rules
 from spit.replay import replay
 from spit.tokens import offsets_of
 

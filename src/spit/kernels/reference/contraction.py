@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.portable import exact_sqrt, running_sum
-from spit.loops.rules import COSINE, SCALE, VARIANCE
+from spit.kernels.rules import COSINE, SCALE, VARIANCE
 
 
 def region_points(sums: Tensor, sizes: Tensor, kind: int) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spit.kernels.portable import join, running_sum
-from spit.loops.rules import FAR, ROUND
+from spit.kernels.rules import FAR, ROUND
 
 
 def components(chosen: Tensor) -> tuple[Tensor, int]:

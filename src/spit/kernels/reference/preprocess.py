@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spit.loops.rules import FRACTION, HALF, SCALE
+from spit.kernels.rules import FRACTION, HALF, SCALE
 
 
 def look_up(images: Tensor, table: Tensor) -> Tensor:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from spit.kernels.numba.graph import Graph
 from spit.kernels.portable import Levels, level_offsets
 from spit.kernels.reference import contraction, forest
 from spit.kernels.reference.regions import compose
-from spit.loops.graph import Graph
-from spit.loops.rules import Rules
+from spit.kernels.rules import Rules
 
 
 def superpixels(features: Tensor, rules: Rules) -> Levels:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.compilation import compiled, inlined
-from spit.loops.rules import FRACTION, HALF, SCALE
+from spit.kernels import Array
+from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.rules import FRACTION, HALF, SCALE
 
 
 def convert(image: Array, table: Array) -> Array:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.compilation import compiled, inlined
+from spit.kernels import Array
+from spit.kernels.numba.compilation import compiled, inlined
 
 RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is skipped
 TABLE_STEPS = 2048  # table entries per σ: linear interpolation errs by less than 1/(8·2048²) = 3e-8

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.compilation import compiled, inlined
-from spit.loops.rules import FAR, ROUND
+from spit.kernels import Array
+from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.rules import FAR, ROUND
 
 F = np.float32
 U = np.uint64

@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spit.loops import Array, contraction, forest
-from spit.loops.regions import climb
-from spit.loops.rules import EUCLIDEAN, Rules
+from spit.kernels import Array
+from spit.kernels.numba import contraction, forest
+from spit.kernels.numba.regions import climb
+from spit.kernels.rules import EUCLIDEAN, Rules
 
 
 def contract_levels(graph: Any) -> list[Any]:
@@ -50,7 +51,7 @@ class Graph:
         """Join regions until at most ``limit`` are left, in rounds without self-loops.
 
         A level would join every region to its best neighbour. Of these choices, a forest, a round takes
-        only the heaviest, see :data:`~spit.loops.rules.ROUND`; each removes exactly one region.
+        only the heaviest, see :data:`~spit.kernels.rules.ROUND`; each removes exactly one region.
         """
         rounds = [self.numbers()]
         while (before := len(self.sizes)) > limit:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.compilation import compiled, inlined
-from spit.loops.forest import ordered
-from spit.loops.rules import COSINE, EUCLIDEAN, SCALE, VARIANCE
+from spit.kernels import Array
+from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.numba.forest import ordered
+from spit.kernels.rules import COSINE, EUCLIDEAN, SCALE, VARIANCE
 
 F = np.float32
 U = np.uint64

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.compilation import compiled
+from spit.kernels import Array
+from spit.kernels.numba.compilation import compiled
 
 
 def climb(levels: Sequence[Array], out: Array) -> None:

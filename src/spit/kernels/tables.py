@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.rules import SCALE
+from spit.kernels import Array
+from spit.kernels.rules import SCALE
 
 CONTRAST_MEAN = (0.485, 0.456, 0.406)  # μ of App. B, for R, G, B
 CONTRAST_SHAPE = (0.539, 0.507, 0.404)  # λ of App. B
@@ -30,7 +30,8 @@ def per_channel(constants: tuple[float, float, float], channels: int) -> Array:
 @lru_cache(maxsize=8)
 def contrast_table(channels: int) -> Array:
     """The contrast curve of each channel at the 256 values of uint8, ±SCALE for ±1, ``(C, 256)`` int16."""
-    return np.rint(_contrast(channels) * SCALE).astype(np.int16)
+    table: Array = np.rint(_contrast(channels) * SCALE).astype(np.int16)
+    return table
 
 
 @lru_cache(maxsize=1)
@@ -38,20 +39,23 @@ def flux_table() -> Array:
     """γ · exp(−(Δ/κ)²) · Δ for every difference Δ from −2 to 2, int32."""
     difference = np.arange(-2 * SCALE, 2 * SCALE + 1) / SCALE
     flux = STEP_SIZE * np.exp(-((difference / CONDUCTION) ** 2)) * difference
-    return np.rint(flux * SCALE).astype(np.int32)
+    rounded: Array = np.rint(flux * SCALE).astype(np.int32)
+    return rounded
 
 
 @lru_cache(maxsize=8)
 def normalization_table(normalization: str, channels: int) -> Array:
     """The normalised colours of each channel at the 256 values of uint8, ``(C, 256)`` float32."""
     if normalization == "contrast":
-        return _contrast(channels).astype(np.float32)
+        curves: Array = _contrast(channels).astype(np.float32)
+        return curves
     values = np.broadcast_to(np.arange(256, dtype=np.float32) / 255, (channels, 256))
     if normalization == "none":
         return values.copy()
     mean, std = (per_channel(constants, channels)[:, 0].astype(np.float32)
                  for constants in (IMAGENET_MEAN, IMAGENET_STD))
-    return (values - mean) / std
+    normalized: Array = (values - mean) / std
+    return normalized
 
 
 def _contrast(channels: int) -> Array:
@@ -61,4 +65,5 @@ def _contrast(channels: int) -> Array:
     b = -math.log(2) / np.log1p(-(mean**shape))
     with np.errstate(divide="ignore"):  # log 0
         rest: Array = -np.expm1(shape * np.log(x))
-    return 2 * (1 - rest**b) - 1
+    curves: Array = 2 * (1 - rest**b) - 1
+    return curves

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from spit.loops.rules import Preset, Rules, Similarity
-from spit.loops.tables import FILLS, GRADIENT_CONTRAST, NORMALIZATIONS
+from spit.kernels.rules import Preset, Rules, Similarity
+from spit.kernels.tables import FILLS, GRADIENT_CONTRAST, NORMALIZATIONS
 from spit.options import Options, fix, option
 
 Features = Literal["paper", "published", "saturated"]

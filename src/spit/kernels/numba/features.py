@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.compilation import compiled, inlined
-from spit.loops.histograms import gradient_counter, position_counter
-from spit.loops.preprocess import convert
+from spit.kernels import Array
+from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.numba.histograms import gradient_counter, position_counter
+from spit.kernels.numba.preprocess import convert
 
 
 def feature_width(channels: int, resolution: int, position: tuple[int, float],

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from spit.loops import Array
-from spit.loops.compilation import compiled, inlined
+from spit.kernels import Array
+from spit.kernels.numba.compilation import compiled, inlined
 
 F = np.float32
 
