@@ -24,7 +24,7 @@ from spit.training.distill import STUDENT, Distillation, DistillConfig, student_
 from spit.training.distributed import Team
 from spit.training.loop import fit
 from spit.training.recipe import DataRecipe, Optimization, RunRecipe
-from spit.training.retrofit import RetrofitRecipe, load_teacher
+from spit.training.retrofit import RetrofitRecipe
 from spit.training.validate import Validation
 
 SEED = 0
@@ -33,7 +33,7 @@ BASE = {
     "scale": 0.35, "budget": 288,
     "policies": ("none",), "cutmix_share": 0.5, "gradients": True, "size": 224,
     "tokenizer": "superpixel", "options": STUDENT["tokenizer_options"], "fill": "image",
-    "second": "", "keep": 0.0,
+    "keep": 0.0,
 }
 PAPER = {"compactness": 0.0, "self_loop": "clipped"}
 VARIANTS = {
@@ -44,7 +44,6 @@ VARIANTS = {
     "no tokens": {"tokens": 0.0},
     "tokens 25 times": {"tokens": 25.0},
     "tokens 3 times": {"tokens": 3.0},
-    "second teacher": {"second": "efficientnet_lite2"},
     "logits alone": {"tokens": 0.0, "class_token": 0.0},
     "colour changes": {"policies": ("none", "three")},
     "no CutMix": {"cutmix_share": 0.0},
@@ -84,13 +83,12 @@ def main() -> None:
     parser.add_argument("--variant", nargs="*", default=list(VARIANTS), help=f"among {', '.join(VARIANTS)}")
     parser.add_argument("--side", type=int, default=192, help="of the squares that photos are kept as")
     parser.add_argument("--parts", action="store_true", help="time the parts of a step first")
-    parser.add_argument("--kept", type=Path, help="a folder where decoded photos are kept for the next time")
     parser.add_argument("--workers", type=int, default=15)
     args = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     team = Team.join(device.type)
     photos = Photos(args.images, args.side)
-    batches = Batches(photos, 512, SEED, device, args.workers, resident=True, kept=args.kept)
+    batches = Batches(photos, 512, SEED, device, args.workers, resident=True)
     validation = Validation(Photos([args.validation], 224, labelled=True), team, 250, args.workers, True)
     print_provenance(f"{len(photos)} photos, {args.samples} samples a run, on "
                      f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}", SEED)
@@ -136,13 +134,12 @@ def make_task(args, options: dict, device: torch.device, validation: Validation 
         "tokenizer": options["tokenizer"], "tokenizer_options": options["options"], "gradients": options["gradients"],
         "token_budget": options["budget"], "fill": options["fill"]})
     student = student.to(device)
-    second = load_teacher(options["second"], device, compiled=device.type == "cuda") if options["second"] else None
     if device.type == "cuda":
         student.compile()
         teacher.compile()
     config = DistillConfig(options["logits"], options["class_token"], options["tokens"],
                            embedder_rate=options["embedder_rate"], keep=options["keep"])
-    return Distillation(student, teacher, config, second, validation, compiled=device.type == "cuda")
+    return Distillation(student, teacher, config, validation, compiled=device.type == "cuda")
 
 
 def parts(args, batches: Batches, device: torch.device, batch: int) -> None:

@@ -97,8 +97,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path,
     assert "the nearest known one is 'epochs'" in spit(*command, "--set", "optimization.epoch=3").error
     assert "unknown model 'spit_tiny'" in spit(*command, "--set", "model.name=spit_tiny").error
     assert "nowhere: expected a folder" in spit(*command, "--set", "data.train=nowhere", "-o", tmp_path / "other").error
-    assert spit("train", RECIPE, "-o", tmp_path / "third", "--device", "cpu").error == (
-        "spit: expected photos to train on, got none; set data.train in the recipe, or give --set data.train=FOLDER\n")
+    assert "data.train" in spit("train", RECIPE, "-o", tmp_path / "third", "--device", "cpu").error
     assert spit(*command, "--force").error == "spit: --force needs --fresh\n"
     assert "outside of the photos" in spit(*command, "-o", tmp_path / "photos/odd/run").error
     assert "got a folder" in spit("train", tmp_path / "photos").error

@@ -1,6 +1,5 @@
 import io
 import logging
-import os
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -12,7 +11,6 @@ import torch
 from PIL import Image
 from skimage.data import coffee
 
-from spit.data import photos as photos_module
 from spit.data.crops import central_square
 from spit.data.decoded import to_device
 from spit.data.images import load_image
@@ -104,46 +102,7 @@ class TestFolders:
         assert Photos([moved], 8, True).fingerprint() != before
 
 
-    def test_the_stamp_is_of_all_that_the_pixels_depend_on(self, folder: Path, tmp_path: Path) -> None:
-        def stamp(where: Path = folder, side: int = 8, labelled: bool = True) -> str:
-            return Photos([where], side, labelled).stamp()
-
-        before, file = stamp(), folder / "dogs/a.png"
-        name = Photos([folder], 8, True).fingerprint()
-        assert stamp(Path(os.path.relpath(folder))) == before
-        assert len({before, stamp(side=9), stamp(labelled=False)}) == 3
-        shutil.copytree(folder, tmp_path / "copy")  # times too
-        assert stamp(tmp_path / "copy") != before
-        about = file.stat()
-        os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-        assert stamp() != before
-        os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
-        assert stamp() == before
-        file.write_bytes(file.read_bytes() + b"\0")
-        os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
-        assert stamp() != before
-        assert Photos([folder], 8, True).fingerprint() == name  # a run resumes on a copy of its photos
-
-    def test_the_stamp_of_a_photo_that_cannot_be_read(self, folder: Path) -> None:
-        before = Photos([folder], 8).stamp()
-        (folder / "dogs/a.png").unlink()
-        (folder / "dogs/a.png").symlink_to("nowhere")
-        assert Photos([folder], 8).stamp() != before
-
-    def test_squash_has_another_version(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        before = Photos([folder], 8).stamp()
-        monkeypatch.setattr(photos_module, "SQUASH", photos_module.SQUASH + 1)
-        assert Photos([folder], 8).stamp() != before
-
-
 class TestShards:
-    def test_the_stamp_changes_with_the_shard(self, shard: Callable[..., Path]) -> None:
-        path = shard("s.tar", a_png=encoded(picture()), b_png=encoded(picture(seed=1)))
-        photos, about = Photos([path], 8), path.stat()
-        before, name = photos.stamp(), photos.fingerprint()
-        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
-        assert (photos.stamp() != before, photos.fingerprint()) == (True, name)
-
     def test_beside_folders(self, folder: Path, shard: Callable[..., Path]) -> None:
         path = shard("s.tar", birds__x_png=encoded(picture(40, 20)), k_png=encoded(picture()), k_cls=b"cats")
         photos = Photos([folder, path], 12, labelled=True)

@@ -267,15 +267,13 @@ def test_the_loss_of_a_batch_is_the_mean_of_its_parts(parent: SpitModel, images:
 def test_divergence_by_hand() -> None:
     wanted, logits = torch.tensor([[math.log(3), 0.0]]), torch.zeros(1, 2)
     by_hand = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
-    assert _divergence(logits, wanted, 1.0).item() == pytest.approx(by_hand)
-    assert _divergence(logits, 2 * wanted, 2.0).item() == pytest.approx(4 * by_hand)
-    assert _divergence(logits.repeat(2, 1), torch.cat([wanted, logits]), 1.0).item() == pytest.approx(by_hand / 2)
+    assert _divergence(logits, wanted).item() == pytest.approx(by_hand)
+    assert _divergence(logits.repeat(2, 1), torch.cat([wanted, logits])).item() == pytest.approx(by_hand / 2)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
-def test_equal_logits_have_nothing_to_learn(temperature: float) -> None:
+def test_equal_logits_have_nothing_to_learn() -> None:
     logits = torch.randn(4, 7, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    loss = _divergence(logits, logits.detach() + 5, temperature)  # softmax does not see a shift
+    loss = _divergence(logits, logits.detach() + 5)  # softmax does not see a shift
     loss.backward()
     assert loss.item() == pytest.approx(0, abs=1e-5)
     assert logits.grad is not None
@@ -289,14 +287,13 @@ def smooth_l1(one: Tensor, other: Tensor) -> float:
 
 def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
     student = made(parent, token_budget=None).train()
-    second = torch.tensor([[0.0, 1, 2, 3, 4]]).expand(2, 5)
-    config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0, second=7.0, temperature=2.0)
-    loss, parts = Distillation(student, parent, config, lambda images: second).loss(student, batch_of(images))
+    config = DistillConfig(logits=2.0, class_token=3.0, tokens=5.0)
+    loss, parts = Distillation(student, parent, config).loss(student, batch_of(images))
     answer, truth = student(images, record=("features",)), parent(images, record=("features",))
 
     def divergence(wanted: Tensor) -> float:
-        p, q = ((logits.double() / 2).softmax(1) for logits in (wanted, answer.logits))
-        return 4 * (p * (p / q).log()).sum(1).mean().item()
+        p, q = (logits.double().softmax(1) for logits in (wanted, answer.logits))
+        return (p * (p / q).log()).sum(1).mean().item()
 
     def missed(layer: int) -> float:
         wanted = dense_means(answer, truth.features[layer], truth.partition)
@@ -304,14 +301,14 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
         return sum((each[0] + each[1:].mean()).item() for each in distance.split(
             answer.features[layer].counts.tolist())) / len(answer.partition)
 
-    by_hand = {"logits": divergence(truth.logits), "second": divergence(second),
+    by_hand = {"logits": divergence(truth.logits),
                "class_token": smooth_l1(answer.class_token, truth.class_token),
                "tokens": sum(missed(layer) for layer in answer.features) / len(answer.features)}
     agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
     assert {name: part.item() for name, part in parts.items()} == pytest.approx(
         {**by_hand, "agreement": agreement.item()}, rel=1e-4, abs=1e-7)
     assert min(by_hand.values()) > 0
-    weights = {"logits": 2, "class_token": 3, "tokens": 5, "second": 7}
+    weights = {"logits": 2, "class_token": 3, "tokens": 5}
     assert loss.item() == pytest.approx(sum(weights[name] * part for name, part in by_hand.items()), rel=1e-4)
     assert not any(part.requires_grad for part in parts.values())
     loss.backward()
@@ -331,20 +328,16 @@ def test_everyone_sees_the_same_mixed_images(parent: SpitModel, images: Tensor) 
     student, seen = made(parent), []
     parent.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
 
-    def teacher(images: Tensor) -> Tensor:
-        seen.append(images)
-        return torch.zeros(2, 5)
-
     def network(images: Tensor, **options: Any) -> Output:
         seen.append(images)
         answer: Output = student(images, **options)
         return answer
 
     batch = batch_of(images, cutmix=1.0)
-    Distillation(student, parent, DistillConfig(), teacher).loss(network, batch)
+    Distillation(student, parent, DistillConfig()).loss(network, batch)
     mixed = batch.draw.mix(images)
     assert not torch.equal(mixed, images)
-    assert len(seen) == 3
+    assert len(seen) == 2
     assert all(torch.equal(each, mixed) for each in seen)
 
 
@@ -429,7 +422,6 @@ def test_a_share_of_another_beginning(parent: SpitModel) -> None:
 @pytest.mark.parametrize(("changes", "words"), [
     ({"logits": -1.0}, "expected logits of at least 0, got -1.0"),
     ({"tokens": float("nan")}, "expected tokens of at least 0, got nan"),
-    ({"temperature": 0.0}, "expected temperature above 0, got 0.0"),
     ({"embedder_rate": -2.0}, "expected embedder_rate above 0, got -2.0"),
     ({"keep": 1.0}, "expected keep below 1, got 1.0"),
 ])

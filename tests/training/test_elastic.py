@@ -20,7 +20,7 @@ from spit.training.task import Classification
 from spit.training.train import train
 from training.test_distill import batch_of
 
-ALL = ElasticConfig(parts=4, own=2, max_tokens=(9, 5), merge_threshold=(0.3,), levels=(3,), keep=(7,), spread=(6,),
+ALL = ElasticConfig(parts=4, own=2, max_tokens=(9, 5), merge_threshold=(0.3,), keep=(7,), spread=(6,),
                     patch=(8,), voronoi=(6,))
 
 
@@ -65,7 +65,7 @@ def test_each_setting_is_drawn_and_by_the_seed_alone(images: Tensor) -> None:
         with elastic.drawn(len(images)):
             return [model.tokenizer(images)]
 
-    assert len(elastic.settings) == 8
+    assert len(elastic.settings) == 7
     assert torch.equal(draws(1)[0].blocks[0], draws(1)[0].blocks[0])
     assert len({tuple(draws(seed)[0].counts.tolist()) for seed in range(20)}) > 5
 

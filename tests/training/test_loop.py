@@ -63,7 +63,7 @@ def run(photos: Path, recipe: Callable[..., Recipe], tmp_path: Path) -> Run:
     def start(name: str, *changes: str, bad: tuple[int, ...] = (), listener: Words | None = None) -> Outcome:
         chosen = recipe(*PLAIN, *changes)
         listed = Photos([photos], chosen.data.side, labelled=True)
-        task = Hurt(build_model(chosen, 2), chosen.optimization.smoothing)
+        task = Hurt(build_model(chosen, "ab"), chosen.optimization.smoothing)
         task.bad = bad
         batches = Batches(listed, chosen.optimization.batch, chosen.run.seed, resident=True)
         return fit(task, batches, tmp_path / name, ALONE, chosen, listener)

@@ -78,7 +78,7 @@ def test_each_line_says_whose_it_is(path: Path) -> None:
 
 def test_a_recipe_of_the_paper_makes_its_model() -> None:
     recipe = Recipe.read(Path("pretrain_base_256"), ["model.name=spit_tiny_16.paper"])
-    model = build_model(recipe, 3)
+    model = build_model(recipe, "abc")
     assert [block.drop_path for block in model.backbone.blocks] == [0.2] * 12
     assert (model.config.layer_scale, model.config.token_budget) == (1e-5, 256)
 
@@ -183,7 +183,7 @@ def test_changes_since_an_earlier_run(recipe: Callable[..., Recipe]) -> None:
     del older["data"]["whole"]  # an option that was added since
     assert recipe().changes_since(older) == ""
     assert recipe("data.whole=true").changes_since(older) == "data.whole was false, is true"
-    assert set(FREE) <= flat(Recipe().to_dict()).keys()
+    assert set(FREE) - flat(Recipe().to_dict()).keys() == {"data.kept"}
     assert {item.name for item in fields(Recipe)} == one.keys()
 
 
@@ -200,42 +200,44 @@ def test_a_new_head(tmp_path: Path) -> None:
     parent = create_model("spit_tiny_16", num_classes=3)
     save(parent, tmp_path / "parent")
     recipe = Recipe(model=ModelRecipe(pretrained=str(tmp_path / "parent"), options={"drop_path": 0.2}))
-    child = build_model(recipe, 7)
+    child = build_model(recipe, "abcdefg")
     assert child.config.num_classes == child.head.linear.out_features == 7
     assert torch.equal(child.embedder.class_token, parent.embedder.class_token)
-    assert torch.equal(child.head.linear.weight, build_model(recipe, 7).head.linear.weight)  # from the run's seed
+    again = build_model(recipe, "abcdefg")  # from the run's seed
+    assert torch.equal(child.head.linear.weight, again.head.linear.weight)
     assert child.config.drop_path == 0.2
 
 
 def test_a_model(recipe: Callable[..., Recipe]) -> None:
-    model = build_model(recipe("model.options.layer_scale=none", "model.options.token_budget=none"), 5)
+    model = build_model(recipe("model.options.layer_scale=none", "model.options.token_budget=none"), "abcde")
     config = model.config
     assert (config.depth, config.width, config.num_classes) == (2, 24, 5)
     assert (config.layer_scale, config.token_budget, config.drop_path) == (None, None, 0.3)
     with pytest.raises(ValueError, match="unknown model option 'dept'"):
-        build_model(recipe("model.options.dept=3"), 5)
-    assert build_model(recipe("model.options.num_classes=7"), 5).config.num_classes == 7
+        build_model(recipe("model.options.dept=3"), "abcde")
+    assert build_model(recipe("model.options.num_classes=7"), "01234").config.num_classes == 7
 
 
 @pytest.mark.parametrize("source", ["spit_tiny_16", "spit_tiny_16.deit_retrofit"])
 def test_a_model_that_comes_with_spit(source: str) -> None:
     known = load_model(source)
-    model = build_model(Recipe(model=ModelRecipe("vit_base_16", source)), 3)
-    assert model.config == known.config.replace(num_classes=3)
+    model = build_model(Recipe(model=ModelRecipe("vit_base_16", source)), "abc")
+    assert model.config == known.config.replace(
+        num_classes=3, class_names=("a", "b", "c"), train_size=256, eval_size=256)
     assert torch.equal(model.embedder.projection.weight, known.embedder.projection.weight)
     with pytest.raises(WeightsError, match=r"expected depth=12, .* got depth=13"):
-        build_model(Recipe(model=ModelRecipe(pretrained=source, options={"depth": 13})), 3)
+        build_model(Recipe(model=ModelRecipe(pretrained=source, options={"depth": 13})), "abc")
 
 
 def test_the_paper_s_bandwidth_goes_by_the_gradients() -> None:
     for gradients, sigma in ((True, 0.05), (False, 0.025)):
         asked = ModelRecipe("spit_base_16.paper", options={"gradients": gradients, "depth": 1})
-        assert build_model(Recipe(model=asked), 3).config.position_sigma == sigma
+        assert build_model(Recipe(model=asked), "abc").config.position_sigma == sigma
 
 
 def test_a_recipe_with_the_published_preset_has_its_tokenizer_too() -> None:
     asked = ModelRecipe("spit_tiny_16", options={"preset": "published", "gradients": False, "depth": 1})
-    model = build_model(Recipe(model=asked), 3)
+    model = build_model(Recipe(model=asked), "abc")
     assert (model.tokenizer.preset, model.tokenizer.compactness, model.extractor.preset) == (
         "published", 0.1, "published")
 
@@ -258,6 +260,21 @@ def test_recipes_of_older_versions(tmp_path: Path) -> None:
     path.write_text("[parent]\ntokenizer = 'voronoi'\nfill = 'mean'\nstart = 'runs/a'\n[parent.options]\ncells = 9\n")
     assert RetrofitRecipe.read(path, ["parent.options.seed=2"]).model == ModelRecipe(pretrained="runs/a", options={
         "tokenizer": "voronoi", "fill": "mean", "tokenizer_options": {"cells": 9, "seed": 2}})
+
+
+@pytest.mark.parametrize(("key", "default", "asked"), [
+    ("data.kept", "", "/dev/shm"), ("elastic.levels", [], [3]), ("parent.second", "", "spit_tiny_16"),
+    ("distill.second", 1.0, 0.5), ("distill.temperature", 1.0, 0.7)])
+def test_options_that_are_gone(key: str, default: object, asked: object) -> None:
+    """Old recipes load and their runs resume; what asks for the option is refused by its name."""
+    recipe = RetrofitRecipe.read(None, [(key, default)])
+    assert recipe == RetrofitRecipe()
+    section, _, name = key.partition(".")
+    old = recipe.to_dict()
+    old[section] = {**old[section], name: default}
+    assert recipe.changes_since(old) == ""
+    with pytest.raises(TrainingError, match=re.escape(key)):
+        RetrofitRecipe.read(None, [(key, asked)])
 
 
 def test_the_learning_rate_goes_up_and_down() -> None:

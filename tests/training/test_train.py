@@ -19,7 +19,6 @@ from spit.evaluation.classification import AnswerCase
 from spit.evaluation.samples import Sample
 from spit.model import SpitModel
 from spit.training import TrainingError
-from spit.training.build import classification_job
 from spit.training.distributed import Team
 from spit.training.journal import write_json
 from spit.training.recipe import DataRecipe, ModelRecipe, Recipe
@@ -83,7 +82,7 @@ def test_one_class_is_refused(recipe: Callable[..., Recipe], photos: Path, tmp_p
         shard.add(tmp_path / "a.cls", "a.cls")
     for source, told in ((only, r"got only coarse \(empty: no photos\);"), (tmp_path / "three.tar", "got only 3;")):
         with pytest.raises(TrainingError, match=f"^expected photos of at least two classes, {told} give a folder"):
-            classification_job(recipe(f"data.train={source}"), Team(0, 1, torch.device("cpu")))
+            recipe(f"data.train={source}").job(Team(0, 1, torch.device("cpu")))
 
 
 def test_numbered_shards_may_lack_the_last_classes(recipe: Callable[..., Recipe], photos: Path, tmp_path: Path) -> None:
@@ -93,7 +92,7 @@ def test_numbered_shards_may_lack_the_last_classes(recipe: Callable[..., Recipe]
             shard.add(photos / "coarse/0.png", f"{label}.png")
             shard.add(tmp_path / "a.cls", f"{label}.cls")
     more = recipe(f"data.train={tmp_path / 'two.tar'}", "data.validation=[]", "model.options.num_classes=7")
-    task = classification_job(more, Team(0, 1, torch.device("cpu")))[1]
+    task = more.job(Team(0, 1, torch.device("cpu"))).task
     assert (task.module.config.num_classes, task.module.config.class_names) == (7, ())
 
 
@@ -127,7 +126,7 @@ def test_a_claim(tmp_path: Path) -> None:
     for _ in range(2):
         with claimed(tmp_path / "a/new"):
             (tmp_path / "a/new/recipe.json").touch()
-    assert (tmp_path / "a/new/recipe.json").exists()
+    assert [path.name for path in (tmp_path / "a/new").iterdir()] == ["recipe.json"], "no lock is left"
     (tmp_path / "file").write_text("")
     with pytest.raises(FileExistsError, match="file"), claimed(tmp_path / "file"):
         pass
@@ -186,7 +185,7 @@ def test_crops_are_seen_as_the_model_remembers_them(wide: Path, tmp_path: Path) 
     save(create_model("vit_tiny_16", num_classes=2, depth=1, width=24, heads=2, eval_crop=0.5), tmp_path / "parent")
     recipe = Recipe(ModelRecipe(pretrained=str(tmp_path / "parent")),
                     DataRecipe(train=(str(wide),), validation=(str(wide),), size=32, workers=0))
-    _, task, _, _ = classification_job(recipe, Team(0, 1, torch.device("cpu")))
+    task = recipe.job(Team(0, 1, torch.device("cpu"))).task
     assert task.module.config.eval_crop == 0.5
     images: list[Tensor] = []
     assert isinstance(task.measure, Validation)

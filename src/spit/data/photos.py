@@ -4,8 +4,6 @@ import hashlib
 import logging
 import os
 from collections.abc import Sequence
-from functools import cache
-from itertools import groupby
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -24,7 +22,6 @@ from spit.errors import ImageError
 
 Item = tuple[Tensor, float, int]
 BAD_SHARE = 0.01
-SQUASH = 1  # to be raised when squash comes to give other pixels, so that kept ones are decoded anew
 GAP = 2.0  # photos are reduced in fast steps to at least this many times their final side, then resized exactly
 _log = logging.getLogger("spit")
 
@@ -146,22 +143,6 @@ class Photos(Dataset[Item]):
         digest = hashlib.sha256()
         for place, label in zip(self._places, self.labels.tolist(), strict=True):
             digest.update(f"{place.name}\0{place.size}\0{label}\n".encode(errors="surrogatepass"))
-        return digest.hexdigest()[:16]
-
-    def stamp(self) -> str:
-        """A hash of all that the pixels and labels depend on, to keep decoded photos by.
-
-        The bytes of a file or shard are known by its folder, size and time of last change, so a copy has another stamp.
-        """
-        digest = hashlib.sha256(f"{SQUASH}\0{self.side}\0{self.fingerprint()}\n".encode())
-        real = cache(os.path.realpath)
-        for (container, name), _ in groupby(self._places, lambda place: (place.container, place.file)):
-            try:
-                about = os.stat(os.path.join(container, name) if name else container)
-                state = f"{about.st_size}\0{about.st_mtime_ns}"
-            except OSError:  # reading it will say so
-                state = ""
-            digest.update(f"{real(container)}\0{state}\n".encode(errors="surrogatepass"))
         return digest.hexdigest()[:16]
 
     def _number(self, found: list[str | None], numbered: bool,

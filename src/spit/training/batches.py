@@ -12,13 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spit.data.decoded import kept_on_device
+from spit.data.decoded import to_device
 from spit.data.photos import Photos
 from spit.interruption import leave_to_parent
 from spit.training.augment import AugmentConfig, Draw, apply, draw
@@ -65,15 +64,14 @@ class Batches:
         seed: of the order and of the augmentation.
         workers: decoding processes.
         resident: decode all photos once, into the memory of the device.
-        kept: with resident, a folder that keeps the decoded photos for the next run.
         whole: take whole photos as squares instead of crops.
     """
 
     def __init__(self, photos: Photos, batch: int, seed: int, device: torch.device | str = "cpu", workers: int = 0,
-                 resident: bool = False, kept: Path | None = None, whole: bool = False) -> None:
+                 resident: bool = False, whole: bool = False) -> None:
         self.photos, self.batch, self.seed, self.workers, self.whole = photos, batch, seed, workers, whole
         self.device = torch.device(device)
-        self.resident = kept_on_device(photos, device, workers, kept) if resident else None
+        self.resident = to_device(photos, device, workers) if resident else None
 
     def steps(self, epochs: float) -> int:
         """The number of steps of so many epochs; at least one."""

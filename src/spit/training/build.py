@@ -1,10 +1,12 @@
 """From a recipe to what the loop trains."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
+from spit.config import ModelConfig
 from spit.data.classes import folder_names
 from spit.data.photos import Photos
 from spit.data.shards import expand_pattern
@@ -13,34 +15,37 @@ from spit.registry import model_config, read_checkpoint
 from spit.training import TrainingError
 from spit.training.batches import mix_seed
 from spit.training.distributed import Team
-from spit.training.recipe import ModelRecipe, Recipe
+from spit.training.recipe import Recipe
 from spit.training.task import Classification, Task
 from spit.training.validate import Validation
 
-Job = tuple[str, Task, Photos, str]
-"""The name in results, the task, its photos, and a summary for the user."""
+
+class Job(NamedTuple):
+    """What a recipe asks for."""
+
+    name: str  # in results
+    title: str  # of the report
+    task: Task
+    photos: Photos
+    summary: str  # for the user
+    start: str  # weights that the model started from, if the recipe's [model] does not say it
 
 
 def classification_job(recipe: Recipe, team: Team) -> Job:
     """The job of ``spit train``."""
-    data, optimization = recipe.data, recipe.optimization
+    data, optimization, asked = recipe.data, recipe.optimization, recipe.model
     photos = Photos(data.train, data.size if data.whole else data.side, labelled=True)
     _expect_classes(photos, data.train)
-    model = build_model(recipe, len(photos.classes))
-    names, classes = folder_names(photos.classes), model.config.num_classes
-    if classes < len(photos.classes) or (names and classes != len(names)):  # numbered ones may lack the last
-        raise TrainingError(f"expected num_classes={len(photos.classes)} in [model.options], the number of classes of "
-                            f"the photos, got {classes}; leave it out")
-    model.config = data.apply_to(model.config.replace(class_names=names))
+    model = build_model(recipe, photos.classes)
     validation = validation_of(recipe, team, photos.classes, model.config.eval_crop)
     if optimization.compile:  # CUDA graphs need gradients of their own in every pass
         model.compile(mode="reduce-overhead" if optimization.accumulate == 1 and not team.together else None)
-    name = recipe.model.pretrained or recipe.model.name
     task = Classification(model, optimization.smoothing, validation, recipe.elastic)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
-    title = recipe.model.title(model.config)
+    title = asked.title(model.config)
     some = ", ".join(photos.classes[:3]) + (", …" if len(photos.classes) > 3 else "")
-    return name, task, photos, f"{title}, {size:.1f} M parameters, {len(photos.classes)} classes ({some})"
+    return Job(asked.pretrained or asked.name, title, task, photos,
+               f"{title}, {size:.1f} M parameters, {len(photos.classes)} classes ({some})", "")
 
 
 def _expect_classes(photos: Photos, sources: Sequence[str]) -> None:
@@ -55,23 +60,26 @@ def _expect_classes(photos: Photos, sources: Sequence[str]) -> None:
                         "sub-folder of photos for each class")
 
 
-def build_model(recipe: Recipe, num_classes: int) -> SpitModel:
-    """The model of ``[model]``, with this many classes if its options have none. New weights come from the seed."""
-    asked = recipe.model
-    num_classes = asked.options.get("num_classes", num_classes)
+def build_model(recipe: Recipe, labels: Sequence[str]) -> SpitModel:
+    """The model of ``[model]`` for photos with these classes; new weights come from the seed.
+
+    Raises:
+        TrainingError: ``num_classes`` of the options does not fit the photos.
+    """
+    asked, options = recipe.model, recipe.model.options
     torch.manual_seed(mix_seed(recipe.run.seed, "weights"))
+    build: Callable[[ModelConfig], SpitModel] = SpitModel
     if asked.pretrained:
-        return pretrained_model(asked, num_classes)
-    options = asked.options
-    config = model_config(asked.name, options.get("gradients"), options.get("preset", "spit"))
-    return SpitModel(asked.apply_to(config.replace(num_classes=num_classes)))
-
-
-def pretrained_model(asked: ModelRecipe, num_classes: int | None = None) -> SpitModel:
-    """The model of ``model.pretrained`` with ``[model.options]``; another number of classes makes a new head."""
-    checkpoint = read_checkpoint(asked.pretrained)
-    config = checkpoint.config if num_classes is None else checkpoint.config.replace(num_classes=num_classes)
-    return checkpoint.build(asked.apply_to(config))
+        checkpoint = read_checkpoint(asked.pretrained)
+        build, config = checkpoint.build, checkpoint.config
+    else:
+        config = model_config(asked.name, options.get("gradients"), options.get("preset", "spit"))
+    config = asked.apply_to(config.replace(num_classes=options.get("num_classes", len(labels))))
+    names, classes = folder_names(labels), config.num_classes
+    if classes < len(labels) or (names and classes != len(names)):  # numbered ones may lack the last
+        raise TrainingError(f"expected num_classes={len(labels)} in [model.options], the number of classes of the "
+                            f"photos, got {classes}; leave it out")
+    return build(config.replace(class_names=names, **recipe.data.model_options()))
 
 
 def validation_of(recipe: Recipe, team: Team, classes: Sequence[str] | None = None,

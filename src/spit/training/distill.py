@@ -30,7 +30,7 @@ from spit.training.batches import Batch
 from spit.training.elastic import ElasticConfig
 from spit.training.recipe import ModelRecipe
 from spit.training.task import Group, Task, decay_groups
-from spit.training.validate import Predict, Validate
+from spit.training.validate import Validate
 from spit.weights import check_tensors
 
 ALIGNED = 8
@@ -52,8 +52,6 @@ class DistillConfig(Options):
     class_token: float = option(1.0, "Weight of the smooth L1 distance of class tokens", least=0)
     tokens: float = option(10.0, "Weight of the distance of tokens after each block: a region's token should be the "
                                  "mean of the parent's tokens over its pixels", least=0)
-    second: float = option(1.0, "Weight of KL(second teacher ‖ student)", least=0)
-    temperature: float = option(1.0, "Temperature of all logits", above=0)
     embedder_rate: float = option(4.0, "Learning rate of γ over that of the rest", above=0)
     keep: float = option(0.0, "Saved and validated weights = keep · initial + (1 − keep) · trained; the initial ones "
                               "are made from the parent's, also if model.pretrained is set", least=0, below=1)
@@ -138,17 +136,16 @@ class Distillation(Task):
     Args:
         student: the model that trains.
         parent: its teacher, on the device of the images.
-        second: another teacher, from uint8 images to logits.
         compiled: fuse the comparison of tokens with torch.compile.
         elastic: how the student tokenizes beside its own way.
     """
 
-    def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig, second: Predict | None = None,
-                 measure: Validate | None = None, compiled: bool = False, elastic: ElasticConfig | None = None) -> None:
+    def __init__(self, student: SpitModel, parent: SpitModel, config: DistillConfig, measure: Validate | None = None,
+                 compiled: bool = False, elastic: ElasticConfig | None = None) -> None:
         super().__init__(student, measure, elastic)
         self.patch = patch_side(parent)
         self.parent = parent.eval().requires_grad_(False)
-        self.config, self.second, self.compiled = config, second, compiled
+        self.config, self.compiled = config, compiled
         self.initial = inherited(parent, student) if config.keep > 0 else {}
         if self.initial:
             check_tensors("a student with distill.keep", self.initial, student.state_dict())
@@ -164,18 +161,15 @@ class Distillation(Task):
         layers = range(self.module.config.depth) if config.tokens > 0 else ()
         with torch.no_grad():
             truth: Output = self.parent(images, record=Recorder({"features": layers}, fused=True))
-            others = None if self.second is None else self.second(images)
         with self.elastic.drawn(len(images)):
             answer: Output = network(images, record=Recorder({"features": layers}, fused=True))
-        parts = {"logits": _divergence(answer.logits, truth.logits, config.temperature)}
+        parts = {"logits": _divergence(answer.logits, truth.logits)}
         if config.class_token > 0:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
         if config.tokens > 0:
             pooling = Pooling(answer, images.shape[-1] // self.patch, self.module.config.token_budget, self.compiled)
             parts["tokens"] = torch.stack([pooling.missed(answer.features[layer], truth.features[layer])
                                            for layer in layers]).mean()
-        if others is not None:
-            parts["second"] = _divergence(answer.logits, others, config.temperature)
         agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
         total = torch.stack([getattr(config, name) * part for name, part in parts.items()]).sum()
         return total, {**{name: part.detach() for name, part in parts.items()}, "agreement": agreement}
@@ -189,10 +183,10 @@ class Distillation(Task):
         return product
 
 
-def _divergence(logits: Tensor, wanted: Tensor, temperature: float) -> Tensor:
-    """KL(wanted ‖ logits) at a temperature, times its square, which keeps the size of the gradients."""
-    student, teacher = (F.log_softmax(x.float() / temperature, dim=1) for x in (logits, wanted))
-    return F.kl_div(student, teacher, reduction="batchmean", log_target=True) * temperature**2
+def _divergence(logits: Tensor, wanted: Tensor) -> Tensor:
+    """KL(wanted ‖ logits), a mean over images."""
+    student, teacher = (F.log_softmax(x.float(), dim=1) for x in (logits, wanted))
+    return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
 
 
 class Pooling:

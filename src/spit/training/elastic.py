@@ -9,6 +9,7 @@ step.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 import torch
@@ -32,11 +33,8 @@ class ElasticConfig(Options):
     own: int = option(4, "Parts with the model's own tokens", least=0)
     max_tokens: tuple[int, ...] = option((), "Bounds on the superpixels of an image", least=1)
     merge_threshold: tuple[float, ...] = option((), "Distances below which superpixels are joined", least=0)
-    levels: tuple[int, ...] = option((), "Levels of the superpixels", least=1)
-    keep: tuple[int, ...] = option((), "Numbers of the model's own tokens that an image keeps, chosen at random",
-                                   least=1)
-    spread: tuple[int, ...] = option((), "Numbers of the model's own tokens that an image keeps, spread over it",
-                                     least=1)
+    keep: tuple[int, ...] = option((), "Token counts to keep at random", least=1)
+    spread: tuple[int, ...] = option((), "Token counts to keep, spread over the image", least=1)
     patch: tuple[int, ...] = option((), "Sides of square patches, in pixels", least=1)
     voronoi: tuple[int, ...] = option((), "Numbers of Voronoi cells", least=1)
 
@@ -53,29 +51,22 @@ class Setting(NamedTuple):
     keep: Budget | None = None
 
 
+class Piece(NamedTuple):
+    """Images ``first`` to ``last − 1`` of a batch, and their setting."""
+
+    setting: Setting
+    first: int
+    last: int
+
+
 @dataclass(frozen=True)
 class ElasticTokenizer(Tokenizer):
-    """τ of one training step: each part of the batch by its own setting, the first ``own`` parts at once."""
+    """τ of one training step: each piece of the batch by its own setting."""
 
-    settings: tuple[Setting, ...]
-    own: int = 0
+    pieces: tuple[Piece, ...]
 
     def partition(self, block: Tensor) -> Partition:
-        return Partition.cat([setting.tokenizer.partition(block[first:last])
-                              for setting, first, last in self._pieces(len(block))])
-
-    def budgets(self, images: int, most: int) -> list[Budget]:
-        """What each image keeps, at most ``most`` tokens."""
-        pieces = [(setting.keep or Budget(most), last - first) for setting, first, last in self._pieces(images)]
-        return [Budget(min(most, keep.tokens), keep.spread) for keep, count in pieces for _ in range(count)]
-
-    def _pieces(self, images: int) -> Iterator[tuple[Setting, int, int]]:
-        """Settings with their first image and the one after their last."""
-        count = len(self.settings)
-        ends = [images * number // count for number in range(count + 1) if not 0 < number < self.own]
-        for setting, first, last in zip(self.settings[max(self.own - 1, 0) :], ends[:-1], ends[1:], strict=True):
-            if last > first:
-                yield setting, first, last
+        return Partition.cat([setting.tokenizer.partition(block[first:last]) for setting, first, last in self.pieces])
 
 
 class Elastic:
@@ -102,19 +93,26 @@ class Elastic:
         if not self:
             yield
             return
-        model = self.model
-        own = cast(Tokenizer, model.tokenizer)  # settings_of takes no other
-        drawn = torch.randint(len(self.settings), (self.config.parts - self.config.own,)).tolist()
-        mixed = ElasticTokenizer((Setting(own),) * self.config.own + tuple(self.settings[each] for each in drawn),
-                                 self.config.own)
-        model.tokenizer = mixed
-        if any(setting.keep for setting in mixed.settings):
+        model, own = self.model, self.model.tokenizer
+        pieces = self._draw(Setting(cast(Tokenizer, own)), images)  # settings_of takes no other
+        model.tokenizer = ElasticTokenizer(tuple(pieces))
+        if any(piece.setting.keep for piece in pieces):
             most = model.config.token_budget or torch.iinfo(torch.int64).max
-            model.budgets = mixed.budgets(images, most)
+            keeps = ((setting.keep or Budget(most), last - first) for setting, first, last in pieces)
+            model.budgets = [Budget(min(most, keep.tokens), keep.spread) for keep, count in keeps for _ in range(count)]
         try:
             yield
         finally:
             model.tokenizer, model.budgets = own, None
+
+    def _draw(self, own: Setting, images: int) -> list[Piece]:
+        """The pieces of a batch that have images: the model's own tokens first, then a setting for each other part."""
+        parts, first = self.config.parts, self.config.own
+        chosen = torch.randint(len(self.settings), (parts - first,)).tolist()
+        ends = [images * number // parts for number in range(first, parts + 1)]
+        pieces = [Piece(own, 0, ends[0]), *(Piece(self.settings[index], *pair) for index, pair in zip(
+            chosen, pairwise(ends), strict=True))]
+        return [piece for piece in pieces if piece.last > piece.first]
 
 
 def settings_of(model: SpitModel, config: ElasticConfig) -> Sequence[Setting]:
@@ -124,8 +122,7 @@ def settings_of(model: SpitModel, config: ElasticConfig) -> Sequence[Setting]:
         if config == ElasticConfig():
             return []
         raise TrainingError(f"expected one of spit's tokenizers to train with [elastic], got {own!r}")
-    changes = [{name: value} for name in ("max_tokens", "merge_threshold", "levels")
-               for value in getattr(config, name)]
+    changes = [{name: value} for name in ("max_tokens", "merge_threshold") for value in getattr(config, name)]
     if changes and not isinstance(own, SuperpixelTokenizer):
         raise TrainingError(f"expected a model with superpixel tokens for elastic.{next(iter(changes[0]))}, got "
                             f"{model.config.tokenizer} tokens; list patch, voronoi, keep or spread alone")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from spit.config import ModelConfig
 from spit.documents import differences, flat, read_toml
@@ -14,7 +14,11 @@ from spit.options import Options, documented, option
 from spit.registry import architecture_of, weights_name
 from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
+from spit.training.distributed import Team
 from spit.training.elastic import ElasticConfig
+
+if TYPE_CHECKING:
+    from spit.training.build import Job
 
 
 @documented
@@ -66,7 +70,6 @@ class DataRecipe(Options):
     size: int = option(256, "Side of the squares that the model sees", least=16, most=2**14)
     workers: int = option(2, "Decoding processes; no more than there are cores", least=0)
     resident: bool = option(False, "Decode all photos once, into the memory of the device")
-    kept: str = option("", "With resident: folder that keeps the decoded photos for the next run")
     whole: bool = option(False, "Rescale whole photos to squares of data.size, for training and evaluation; data.side, "
                                 "augment.scale and augment.ratio are not used")
 
@@ -76,10 +79,9 @@ class DataRecipe(Options):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(self.workers, cores)
 
-    def apply_to(self, config: ModelConfig) -> ModelConfig:
-        """A config that remembers the size of the squares, and whether they are whole photos."""
-        return config.replace(train_size=self.size, eval_size=self.size,
-                              eval_crop=None if self.whole else config.eval_crop)
+    def model_options(self) -> dict[str, Any]:
+        """Options by which a model remembers the size of the squares, and whether they are whole photos."""
+        return {"train_size": self.size, "eval_size": self.size, **({"eval_crop": None} if self.whole else {})}
 
 
 @documented
@@ -175,9 +177,20 @@ class Recipe(Options):
 
     def changes_since(self, old: Mapping[str, Any]) -> str:
         """What changes the result and differs from an earlier recipe, which had the defaults of options added since."""
-        before, now = ({key: value for key, value in one.items() if key not in FREE}
-                       for one in (flat(type(self)().to_dict()) | flat(old), flat(self.to_dict())))
+        earlier = {key: value for key, value in flat(old).items() if key not in REMOVED or value != REMOVED[key][0]}
+        before, now = ({key: value for key, value in values.items() if key not in FREE}
+                       for values in (flat(type(self)().to_dict()) | earlier, flat(self.to_dict())))
         return differences(before, now)
+
+    def job(self, team: Team) -> "Job":
+        """What to train on what.
+
+        Raises:
+            TrainingError: the parts of the recipe do not fit each other or the photos.
+        """
+        from spit.training.build import classification_job
+
+        return classification_job(self, team)
 
 
 # Options that may change between two starts of one run, since they do not change its result.
@@ -185,6 +198,15 @@ FREE = ("data.train", "data.validation", "data.workers", "data.resident", "data.
         "run.checkpoint", "run.validate", "run.patience", "optimization.compile")
 
 NEAR = 0.5  # a likeness of names by difflib; of names that mean something else, it is less
+
+# Options that are gone: their default, which asked for nothing, and what to do instead of another value.
+REMOVED: Mapping[str, tuple[Any, str]] = {
+    "data.kept": ("", "decode to memory with data.resident, or resize the photos once"),
+    "elastic.levels": ([], "list max_tokens or merge_threshold"),
+    "parent.second": ("", "train on the parent alone, in one run or with model.pretrained in a second one"),
+    "distill.second": (1.0, "there is one teacher, the parent"),
+    "distill.temperature": (1.0, "logits are compared at temperature 1"),
+}
 
 # Options of recipes before 0.2, and where they are now.
 RENAMED = {
@@ -241,7 +263,12 @@ def _parse(change: str) -> tuple[str, Any]:
 
 
 def _put(document: dict[str, Any], key: str, value: Any) -> None:
-    """Set ``section.key`` or ``section.table.key``, by its present name."""
+    """Set ``section.key`` or ``section.table.key``, by its present name; an option that is gone keeps its default."""
+    if key in REMOVED:
+        default, instead = REMOVED[key]
+        if value != default:
+            raise TrainingError(f"{key}={value!r}: this option is gone; {instead}")
+        return
     for old, new in RENAMED.items():
         if key == old or key.startswith(f"{old}."):
             key = new + key.removeprefix(old)

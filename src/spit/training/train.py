@@ -12,12 +12,10 @@ from spit.documents import read_json
 from spit.errors import ImageError
 from spit.training import TrainingError
 from spit.training.batches import Batches
-from spit.training.build import classification_job
 from spit.training.distributed import Team
 from spit.training.journal import Listener, write_json, write_report
 from spit.training.loop import FILES, RECIPE, RESULT, fit
 from spit.training.recipe import Recipe
-from spit.training.retrofit import RetrofitRecipe, retrofit_job
 
 LOCK = ".lock"
 
@@ -49,22 +47,20 @@ def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = 
 def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener, fresh: bool = False) -> dict[str, Any]:
     data = recipe.data
     if not data.train:
-        option = "--images FOLDER" if isinstance(recipe, RetrofitRecipe) else "--set data.train=FOLDER"
-        raise TrainingError(f"expected photos to train on, got none; set data.train in the recipe, or give {option}")
-    name, task, photos, summary = (retrofit_job(recipe, team) if isinstance(recipe, RetrofitRecipe)
-                                   else classification_job(recipe, team))
-    listener.say(f"{summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
+        raise TrainingError("expected photos to train on, got none; set data.train to their folder")
+    job = recipe.job(team)
+    photos = job.photos
+    listener.say(f"{job.summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
     batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.processes, data.resident,
-                      Path(data.kept) if data.kept else None, data.whole)
-    outcome = fit(task, batches, folder, team, recipe, listener, fresh)
+                      data.whole)
+    outcome = fit(job.task, batches, folder, team, recipe, listener, fresh)
     if not team.first:
         return {}
-    result = {**outcome._asdict(), "name": name, "model": str(outcome.model), "photos": len(photos),
+    result = {**outcome._asdict(), "name": job.name, "model": str(outcome.model), "photos": len(photos),
               **({"classes": len(photos.classes)} if photos.classes else {})}
-    config, parent = task.module.config, recipe.parent.weights if isinstance(recipe, RetrofitRecipe) else ""
-    told = {**recipe.to_dict(), "model": recipe.model.describe(config, parent),
-            "data": {**data.to_dict(), "workers": data.processes}}  # not more than there were cores
-    write_report(folder, name if parent else recipe.model.title(config), told, result)
+    sections = {**recipe.to_dict(), "model": recipe.model.describe(job.task.module.config, job.start),
+                "data": {**data.to_dict(), "workers": data.processes}}  # not more than there were cores
+    write_report(folder, job.title, sections, result)
     write_json(folder / RESULT, result)  # last: the run has ended
     return result
 
@@ -74,12 +70,16 @@ def claimed(folder: Path) -> Iterator[None]:
     """Lock the folder of a run; the lock ends with this process at the latest.
 
     The folder is made if there is none, and removed again if nothing was written there, as by a run that was refused.
+    The file of the lock is removed with it.
     """
-    made = [one for one in (folder, *folder.parents) if not one.exists()]  # the deepest first
+    made = [path for path in (folder, *folder.parents) if not path.exists()]  # the deepest first
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as file:
+    lock = folder / LOCK
+    with lock.open("w") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock, decoding workers do not inherit it
+            if lock.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                raise BlockingIOError("a run that ended has just removed it")
         except OSError as error:
             raise TrainingError(f"{folder}: another process is training there; wait for it, or choose another "
                                 "folder") from error
@@ -87,10 +87,9 @@ def claimed(folder: Path) -> Iterator[None]:
             yield
         finally:
             with suppress(OSError):
-                if os.listdir(folder) == [LOCK]:
-                    (folder / LOCK).unlink()
-                    for one in made:
-                        one.rmdir()
+                lock.unlink()
+                for path in made:
+                    path.rmdir()  # if it is empty
 
 
 def refuse_photos(folder: Path, recipe: Recipe) -> None:
