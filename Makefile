@@ -48,9 +48,10 @@ docs: $(STAMP)   ## the site, into site/ (to search it: python -m http.server -d
 audit: $(TOOLS)   ## known vulnerabilities of the pinned dependencies; asks PyPI
 	$(TOOLS)/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
-dist: $(STAMP) $(TOOLS)   ## wheel, sdist and SBOM, into dist/
+dist: $(STAMP) $(TOOLS)   ## wheels and sdists of spit-vit and spit-vit-models, and an SBOM, into dist/
 	rm -rf dist
 	$(TOOLS)/bin/python -m build --outdir dist
+	$(TOOLS)/bin/python -m build --outdir dist models
 	$(TOOLS)/bin/cyclonedx-py environment --no-validate --pyproject pyproject.toml --output-file dist/sbom.cdx.json .venv
 
 bench: $(STAMP)   ## every figure in the README, half an hour in all; data from DATA=../shared

@@ -1,4 +1,4 @@
-"""The checkpoints that come with spit: whole, small, described, and able to see."""
+"""The checkpoints of spit-vit and spit-vit-models: whole, small, described, and able to see."""
 
 from pathlib import Path
 
@@ -19,27 +19,41 @@ CATS = {"tabby", "tiger cat", "Egyptian cat"}
 
 
 @pytest.fixture(params=NAMES)
-def folder(request: pytest.FixtureRequest) -> Path:
-    return registry.CHECKPOINTS / request.param
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
-def test_files(folder: Path) -> None:
+def file(pattern: str) -> Path:
+    [path] = registry.checkpoint_files(pattern)
+    return path
+
+
+def test_files(name: str) -> None:
     """Half precision, at most 12 MB, prototypes 3, with a card that says where it comes from."""
     for pattern, most in MEGABYTES.items():
-        [file] = folder.glob(pattern)
-        assert file.stat().st_size <= most * 1e6
-    card = (folder / "README.md").read_text()
+        assert file(f"{name}/{pattern}").stat().st_size <= most * 1e6
+    card = file(f"{name}/README.md").read_text()
     for word in ("Apache-2.0", "DeiT-Tiny", "photos", "top-1", "spit retrofit", "H200"):
         assert word in card
-    assert next(folder.glob("model-*.safetensors")).name in (folder / "config.json").read_text()
+    assert file(f"{name}/model-*.safetensors").name in (registry.CHECKPOINTS / name / "config.json").read_text()
+
+
+@pytest.mark.parametrize("make", [spit.load, spit.load_model, lambda name: spit.create_model(name, pretrained=True)])
+def test_without_the_second_distribution_its_models_say_how_to_get_them(make, monkeypatch):
+    monkeypatch.setattr(registry, "find_spec", lambda package: None)
+    monkeypatch.setattr(registry, "CLONE", Path("nowhere"))
+    assert spit.list_models(pretrained=True) == ["spit_tiny_16.deit_retrofit"]
+    with pytest.raises(spit.MissingExtra, match=r"pip install 'spit-vit\[models\]'"):
+        make("rvit_tiny_16")
+    assert spit.create_model("rvit_tiny_16").config.position_sigma  # its config is there
 
 
 def test_every_name_with_weights_is_tested() -> None:
     assert sorted(spit.list_models(pretrained=True)) == sorted(NAMES)
 
 
-def test_it_loads_offline_and_sees_a_cat(folder: Path) -> None:
-    model = spit.create_model(folder.name, pretrained=True)
+def test_it_loads_offline_and_sees_a_cat(name: str) -> None:
+    model = spit.create_model(name, pretrained=True)
     assert (model.config.num_classes, model.config.gradients) == (1000, True)
     image = central_square(torch.from_numpy(data.chelsea()).permute(2, 0, 1), 224)
     with torch.inference_mode():
@@ -47,10 +61,10 @@ def test_it_loads_offline_and_sees_a_cat(folder: Path) -> None:
     assert CATS & {imagenet_classes()[guess] for guess in guesses}
 
 
-def test_prototypes_are_found_by_weights_and_by_name(folder: Path) -> None:
-    found = find_prototypes(spit.create_model(folder.name, pretrained=True))
+def test_prototypes_are_found_by_weights_and_by_name(name: str) -> None:
+    found = find_prototypes(spit.create_model(name, pretrained=True))
     assert found.values.shape == (1000, 5, 192)
-    assert found.about == load_prototypes(folder.name).about
+    assert found.about == load_prototypes(name).about
 
 
 def test_a_token_of_the_masked_model_sees_its_region_alone() -> None:

@@ -64,18 +64,26 @@ def test_the_wheel_has_weights_classes_recipes_and_no_tests(wheel: Path) -> None
         assert any(name.endswith(end) for name in names), end
     for path in (ROOT / "src/spit/checkpoints").glob("*/*"):
         assert path.relative_to(ROOT / "src").as_posix() in names
+    assert len([name for name in names if name.endswith(".safetensors")]) == 3  # weights, prototypes, token head
     assert not any(name.startswith(("tests/", "tools/", "docs/")) for name in names)
-    assert wheel.stat().st_size < 65_000_000  # five models of 13.5 MB; PyPI takes 100 MB
+    assert wheel.stat().st_size < 20_000_000  # one model of 13.5 MB
 
 
-def test_the_wheel_alone_makes_the_demo_offline(wheel: Path, tmp_path: Path) -> None:
-    """An empty environment with the wheel; what it depends on is that of these tests."""
+@pytest.fixture(scope="module")
+def models_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    shutil.copytree(ROOT / "models", folder / "source", ignore=shutil.ignore_patterns("*.egg-info", "build"))
+    return folder / run(sys.executable, "-c", BUILD.format("wheel"), folder, cwd=folder / "source").splitlines()[-1]
+
+
+def test_the_wheels_alone_make_the_demo_offline(wheel: Path, models_wheel: Path, tmp_path: Path) -> None:
+    """An empty environment with both wheels; what they depend on is that of these tests."""
     home = tmp_path / "env"
     venv.create(home)
     python = home / "bin" / "python"
     pytest.importorskip("pip")
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel,
-        cwd=tmp_path)
+        models_wheel, cwd=tmp_path)
     packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
     others = [path for path in sys.path if path and Path(path).name in ("site-packages", "dist-packages", ".extra")]
     (packages / "others.pth").write_text("\n".join(others))
@@ -88,6 +96,8 @@ def test_the_wheel_alone_makes_the_demo_offline(wheel: Path, tmp_path: Path) -> 
     assert "espresso" in out
     assert (tmp_path / "out/demo.png").is_file()
     run(*offline, home / "bin" / "spit", "doctor", cwd=tmp_path, PYTHONPATH="", HF_HUB_OFFLINE="1")
+    names = run(python, "-c", "import spit; print(*spit.list_models(pretrained=True))", cwd=tmp_path, PYTHONPATH="")
+    assert len(names.split()) == 5
     assert "smoke" in run(python, "-c", "from spit.training.recipe import recipes; print(*recipes())", cwd=tmp_path,
                           PYTHONPATH="")
 

@@ -2,7 +2,8 @@
 
     python tools/check_version.py [vX.Y.Z]      # the tag of a release, if there is one
 
-It is ``spit.__version__``; CITATION.cff repeats it, and a release has its section in CHANGELOG.md.
+It is ``spit.__version__``; CITATION.cff, the distribution of models and the extra that asks for it repeat it, and a
+release has its section in CHANGELOG.md.
 """
 
 import re
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+REPEATS = ((r"^version: (.+)", "CITATION.cff"), (r'^version = "(.+)"', "models/pyproject.toml"),
+           (r'"spit-vit-models==(.+?)"', "pyproject.toml"))
 
 
 def problems(tag: str | None) -> list[str]:
@@ -18,10 +21,10 @@ def problems(tag: str | None) -> list[str]:
         return found[1] if found else "nothing"
 
     version = find(r'^__version__ = "(.+)"', "src/spit/__init__.py")
-    cited = find(r"^version: (.+)", "CITATION.cff")
     lines = []
-    if cited != version:
-        lines.append(f"expected version {version} in CITATION.cff, found {cited}")
+    for pattern, name in REPEATS:
+        if (repeated := find(pattern, name)) != version:
+            lines.append(f"expected version {version} in {name}, found {repeated}")
     if tag is not None:
         if tag != f"v{version}":
             lines.append(f"expected the tag v{version}, got {tag}; spit.__version__ is {version}")

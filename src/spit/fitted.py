@@ -70,9 +70,10 @@ class Fitted(ABC):
         path = Path(source)
         if not path.exists() and str(source).partition(".")[0] in registry.ARCHITECTURES:
             folder = registry.checkpoint_folder(str(source), trained=True)
-            if folder is None or not (folder / f"{cls.key}.safetensors").exists():
+            files = [] if folder is None else registry.checkpoint_files(f"{folder.name}/{cls.key}.safetensors")
+            if not files:
                 raise WeightsError(f"expected a model that comes with {cls.what}, got {source}; {cls.how}")
-            path = folder / f"{cls.key}.safetensors"
+            path = files[0]
         try:
             stamp = path.stat()
             found: Self = _read(cls, path.absolute(), (stamp.st_mtime_ns, stamp.st_size, stamp.st_ino))
@@ -87,7 +88,7 @@ class Fitted(ABC):
     @classmethod
     def find(cls, predictor: Predictor, files: Iterable[str | PathLike[str]] = ()) -> Self | None:
         """Those of a model's weights, from files or from those that come with spit; None if none are."""
-        found = map(cls.load, (*files, *sorted(registry.CHECKPOINTS.glob(f"*/{cls.key}.safetensors"))))
+        found = map(cls.load, (*files, *registry.checkpoint_files(f"*/{cls.key}.safetensors")))
         return next((one for one in found if one.fits(predictor.model)
                      and one.about.get("weights") == predictor.digest), None)
 

@@ -1,14 +1,16 @@
 """Models by name: ``architecture.tag``, as in timm.
 
-An architecture is ``{vit, rvit, spit}_{tiny, small, base, large}_16``. A tag says how it was trained. Its weights come
-with spit, in ``checkpoints/architecture.tag/``. The tag ``paper`` is the config of the paper, without weights. A name
-without a tag is its default tag: the one with weights, if there is one.
+An architecture is ``{vit, rvit, spit}_{tiny, small, base, large}_16``. A tag says how it was trained: its config is in
+``checkpoints/architecture.tag/``, its weights are there or in the distribution ``spit-vit-models``, a clone's
+``models/``. The tag ``paper`` is the config of the paper, without weights. A name without a tag is its default tag: the
+one with weights, if there is one.
 """
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -17,7 +19,7 @@ import torch
 
 from spit import weights
 from spit.config import ModelConfig
-from spit.errors import WeightsError
+from spit.errors import MissingExtra, WeightsError
 from spit.interop import published_options, read_file
 from spit.kernels.rules import Preset
 from spit.model import SpitModel
@@ -38,6 +40,7 @@ ARCHITECTURES = {f"{family}_{size}_16": (family, size) for family in TOKENIZERS 
 PAPER = "paper"
 DEFAULT_TAGS = {"spit_tiny_16": "deit_retrofit", "rvit_tiny_16": "deit_retrofit"}
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
+CLONE = Path(__file__).parents[2] / "models/spit_vit_models"
 SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a .safetensors or .pth "
            "file with a timm ViT state dict or a checkpoint of the authors' release")
 
@@ -47,7 +50,7 @@ def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) ->
 
     Args:
         pattern: a shell pattern, such as ``"spit_*"``, or several; with a dot, ``"*.paper"``, of names with tags.
-        pretrained: only models whose weights come with spit, as ``architecture.tag``.
+        pretrained: only models whose weights are installed, as ``architecture.tag``.
 
     Example:
         >>> import spit
@@ -57,7 +60,8 @@ def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) ->
         ['rvit_tiny_16.deit_retrofit', 'spit_tiny_16.deit_retrofit']
     """
     patterns = [pattern] if isinstance(pattern, str) else pattern
-    tagged = [f"{name}.{tag}" for name in ARCHITECTURES for tag in tags(name) if not pretrained or tag != PAPER]
+    tagged = [f"{name}.{tag}" for name in ARCHITECTURES for tag in tags(name)
+              if not pretrained or checkpoint_files(f"{name}.{tag}/model-*.safetensors")]
     names = tagged if pretrained or any("." in one for one in patterns) else [*ARCHITECTURES]
     return [name for name in names
             if any(fnmatchcase(name, one) or fnmatchcase(name.partition(".")[0], one) for one in patterns)]
@@ -88,7 +92,7 @@ def weights_name(source: str) -> str:
 
 
 def checkpoint_folder(name: str, trained: bool = False) -> Path | None:
-    """The folder with the weights of ``architecture[.tag]``; None if no weights come with spit.
+    """The folder with the config of ``architecture[.tag]``; None if it has no weights.
 
     Args:
         trained: suggest only names that have weights in place of an unknown one.
@@ -107,6 +111,20 @@ def checkpoint_folder(name: str, trained: bool = False) -> Path | None:
         raise ValueError(f"unknown tag {tag!r} of {architecture}; it has {', '.join(useful)}")
     tag = tag if dot else known[0]
     return None if tag == PAPER or not useful else CHECKPOINTS / f"{architecture}.{tag}"
+
+
+def checkpoint_files(pattern: str) -> list[Path]:
+    """The installed files of checkpoints that match a pattern, such as ``"*/prototypes.safetensors"``."""
+    models = find_spec("spit_vit_models")
+    folder = CLONE if models is None or models.origin is None else Path(models.origin).parent
+    return sorted(path for root in (CHECKPOINTS, folder) for path in root.glob(pattern))
+
+
+def _checkpoint_file(name: str, file: str) -> Path:
+    """A file of ``architecture.tag``; MissingExtra if it is not installed."""
+    for path in checkpoint_files(f"{name}/{file}"):
+        return path
+    raise MissingExtra("spit-vit-models", "models", f"loading {name}")
 
 
 def model_config(name: str, gradients: bool | None = None, preset: Preset = "spit") -> ModelConfig:
@@ -238,4 +256,4 @@ def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
     if folder is None:
         raise WeightsError(f"no trained weights of {source} come with spit; give {SOURCES}; or one of "
                            f"{', '.join(list_models(pretrained=True)) or 'none, since this install has no weights'}")
-    return replace(weights.read(folder), source=folder.name)
+    return weights.read_files(folder.name, partial(_checkpoint_file, folder.name))

@@ -192,11 +192,11 @@ def read(source: str | PathLike[str]) -> Checkpoint:
         raise WeightsError(f"expected a folder with {CONFIG} and weights, got the file {path}; give its folder if "
                            "spit saved it; spit.from_timm reads a ViT from .safetensors or .pth")
     if path.is_dir():
-        return _read(str(path), path.joinpath)
+        return read_files(str(path), path.joinpath)
     match = HUB_ID.fullmatch(source) if isinstance(source, str) else None
     if match is None or Path(match["owner"]).is_dir():
         raise WeightsError(f"no folder {source}; give a folder that spit.save_model wrote, or a hub id, owner/name")
-    return _read(str(source), _hub_fetcher(match["repo"], match["revision"]))
+    return read_files(str(source), _hub_fetcher(match["repo"], match["revision"]))
 
 
 def is_saved_model(folder: Path) -> bool:
@@ -277,7 +277,8 @@ def read_config(source: str, fetch: Callable[[str], Path]) -> tuple[ModelConfig,
         raise WeightsError(f"{source}: {CONFIG} is not one that spit writes: {reason(error)}") from error
 
 
-def _read(source: str, fetch: Callable[[str], Path]) -> Checkpoint:
+def read_files(source: str, fetch: Callable[[str], Path]) -> Checkpoint:
+    """Read and check a config and its weights, from a function that returns the path of a file by its name."""
     for _ in range(2):  # another process may save between the two reads
         config, name, sha256 = read_config(source, fetch)
         try:

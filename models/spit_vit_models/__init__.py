@@ -1,0 +1,1 @@
+"""Trained models for spit: a folder of weights, prototypes and a card for each."""
