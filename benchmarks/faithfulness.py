@@ -28,15 +28,13 @@ from spit.evaluation.faithfulness import FaithfulnessCase, FaithfulnessProtocol,
 from spit.evaluation.samples import Sample, find_images, spread
 
 OTHERS = 20  # classes
-METHODS = ("lime", "token_rise", "token_shapley", "token_occlusion", "relevance", "prototype", "flow", "rollout",
-           "random")
+METHODS = ("lime", "token_rise", "relevance", "prototype", "flow", "rollout", "random")
 
 
 def main() -> None:
     parser = model_arguments(__doc__, limit=500)
     parser.add_argument("--method", action="append", help=f"among {', '.join(METHODS)}; by default all")
-    parser.add_argument("--samples", type=int, default=256, help="passes of LIME and of the methods that leave tokens "
-                                                                 "out")
+    parser.add_argument("--samples", type=int, default=256, help="passes of LIME and of token_rise")
     parser.add_argument("--prototypes", type=Path, action="append", default=[], help="files of prototypes")
     parser.add_argument("--fit", type=Path, help="a folder of photos to make missing prototypes from")
     parser.add_argument("--photos", type=int, default=20, help="photos to measure dependence on the class on")

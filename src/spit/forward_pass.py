@@ -83,7 +83,7 @@ class ForwardPass:
         trace = self._trace(gradients)
         if trace is None or not trace.heads:
             raise ValueError(f"backbone {self.model.config.backbone!r} does not report its attention to the recorder; "
-                             "explain by a method that does not need it, such as token_shapley or lime, and segment "
+                             "explain by a method that does not need it, such as lime, and segment "
                              "by the final tokens")
         return trace
 

@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import spit
 from spit import predictor
-from spit.attribution import Flow, Rollout, flow
+from spit.attribution import Flow, flow
 from spit.attribution.flow import class_row, layers_at_once, merge_heads
 from spit.backbone import Heads, Spans, attention, attention_maps
 from spit.tokens import Tokens, offsets_of
@@ -84,13 +84,10 @@ def test_the_last_sixth_of_the_layers_is_left_out(small, images):
 
 def test_options(small, images):
     model = small()
-    assert torch.equal(spit.explain(model, images, Flow(strength=0.5, merge="mean", side="left")),
-                       spit.explain(model, images, Rollout()))
     nothing = spit.explain(model, images, Flow(strength=0))  # all stays in the class token
     assert not nothing.any()
     for options, message in (({"strength": 1.5}, "strength of at most 1, got 1.5"),
-                             ({"merge": "min"}, "merge to be one of max, mean, got 'min'"),
-                             ({"side": "top"}, "side to be one of left, right, got 'top'")):
+                             ({"merge": "min"}, "merge to be one of max, mean, got 'min'")):
         with pytest.raises(ValueError, match=message):
             Flow(**options)
 

@@ -59,8 +59,7 @@ def test_every_pixel_has_the_value_of_its_token(small, images, name):
 
 @pytest.mark.parametrize(("name", "depends"), [("flow", False), ("rollout", False), ("random", False),
                                                ("prototype", True), ("lime", True), ("relevance", True),
-                                               ("token_rise", True), ("token_shapley", True),
-                                               ("token_occlusion", True)])
+                                               ("token_rise", True)])
 def test_which_methods_are_of_a_class(small, images, name, depends):
     model = small()
     chosen = method(name, model, images)
@@ -81,6 +80,8 @@ def test_what_cannot_be_explained(small, images):
     for arguments, error, message in (
         ({"method": "flwo"}, ValueError, "did you mean 'flow'"),
         ({"method": "gradcam"}, ValueError, "random, got 'gradcam'"),
+        ({"method": "token_shapley"}, ValueError, "token_rise"),
+        ({"method": "token_occlusion"}, ValueError, "token_rise"),
         ({"method": 3}, TypeError, "by name"),
         ({"method": Lime}, TypeError, r"^expected an instance, such as Lime\(\), got the class Lime$"),
         ({"target": 5}, ValueError, "from 0 to 4, got 5"),

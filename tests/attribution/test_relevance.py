@@ -3,7 +3,7 @@ import torch
 
 import spit
 from spit.attribution.absence import image_tokens
-from spit.attribution.presence import presence_slopes
+from spit.attribution.removal import Subsets
 from spit.attribution.token_rise import whole_image
 from spit.backbone import attention
 from spit.forward_pass import ForwardPass
@@ -51,8 +51,8 @@ def test_token_rise_shares_one_pass_for_relevance_and_slopes(small, images, toke
     expected = dense(model, images, labels, monkeypatch, lambda logits: logits.log_softmax(1))
     torch.testing.assert_close(torch.stack(seen.paint(torch.cat(relevance).float())), expected, atol=1e-6, rtol=1e-4)
     for own, tokens, label in zip(slopes, image_tokens(seen), labels, strict=True):
-        [found] = presence_slopes(model, tokens, torch.ones(1, len(own), dtype=torch.bool), label)
-        torch.testing.assert_close(own.float(), found, atol=1e-6, rtol=1e-4)
+        [found] = Subsets(model, tokens, label).slopes(torch.ones(1, len(own), dtype=torch.bool))
+        torch.testing.assert_close(own, found, atol=1e-6, rtol=1e-4)
 
 
 def test_the_class_matters_and_the_predicted_one_is_the_default(small, images):

@@ -1,24 +1,10 @@
-from threading import Lock
-
 import pytest
 import torch
 
-import spit
-from attribution.games import generator, grid
-from spit.attribution import TokenOcclusion, TokenRise, TokenShapley
+from attribution.games import generator
 from spit.attribution.absence import ImageTokens
-from spit.attribution.removal import Subsets, random_cells
-
-
-class Locked:
-    def __init__(self):
-        self.lock = Lock()
-
-    def tell(self, passes):
-        pass
-
-
-METHODS = (TokenOcclusion(samples=20, cells=5), TokenRise(samples=20, cells=5), TokenShapley(samples=60, cells=5))
+from spit.attribution.removal import SLOPE_BATCHES, Subsets
+from spit.backbone import attention
 
 
 @pytest.mark.parametrize("tokenizer", ["patch", "superpixel"])
@@ -40,36 +26,42 @@ def test_absent_tokens_are_not_in_the_sequence(small, images, tokenizer):
     torch.testing.assert_close(Subsets(model, ImageTokens(features.values), 2)(present), got, atol=1e-6, rtol=1e-4)
 
 
-def test_cells_are_of_neighbours_and_differ_from_draw_to_draw():
-    centers = grid(8)
-    cells = random_cells(centers, 40, 6, generator())
-    assert cells.shape == (40, 64)
-    assert set(cells.unique().tolist()) == set(range(6))
-    near, far = ((cells[:, 0] == cells[:, other]).double().mean() for other in (1, 63))
-    assert near > 0.5 > 0.1 > far
-    assert not torch.equal(cells[0], cells[1])
-    alone = random_cells(centers[:5], 3, 40, generator())
-    assert all(sorted(draw) == list(range(5)) for draw in alone.tolist())
+@pytest.mark.parametrize("tokenizer", ["patch", "superpixel"])
+def test_slopes_are_those_of_gates_in_attention(small, images, tokenizer, monkeypatch):
+    """By autograd through attention with ``g`` written into it."""
+    model = small(tokenizer)
+    _, features = model.tokenize(images[:1])
+    count = len(features.values)
+    present = torch.rand(SLOPE_BATCHES[0] + 2, count, generator=generator()) < 0.5
+    present[0], present[1], present[1, 2] = True, False, True
+    ask = Subsets(model, ImageTokens(features.values), 2)
+    found = ask.slopes(present)
+    assert found.shape == present.shape
+    assert ask.asked == 3 * len(present)
+    assert (found[~present] == 0).all()
+
+    def gated(query, key, value, spans):
+        q, k, v = (rows.transpose(0, 1) for rows in (query, key, value))
+        scores = q @ k.transpose(1, 2) * q.shape[-1] ** -0.5 + torch.cat([torch.zeros(1), gates])
+        return (scores.softmax(-1) @ v).transpose(0, 1)
+
+    monkeypatch.setattr(attention, "ragged_attention", gated)
+    for row, slopes in zip(present, found.float(), strict=True):
+        gates = torch.zeros(int(row.sum()), requires_grad=True)  # log g
+        score = model.run(features.select(row))[0].log_softmax(1)[0, 2]
+        [expected] = torch.autograd.grad(score, gates)
+        torch.testing.assert_close(slopes[row], expected, atol=1e-6, rtol=1e-3)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_batches_and_torch_s_seed_do_not_matter(small, images, method):
+def test_slopes_leave_no_gradients_and_inference_mode_is_no_obstacle(small, images):
     model = small()
-    expected = spit.explain(model, images[:1], method)
-    torch.manual_seed(5)
-    torch.testing.assert_close(spit.explain(model, images[:1], method.replace(batch=3)), expected)
-    assert not torch.equal(spit.explain(model, images[:1], method.replace(seed=1)), expected)
-    assert "batch" not in method.config()
-    assert method.config()["samples"] == method.samples
-    assert method.replace(progress=Locked().tell).config() == method.config()
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_progress_and_errors(small, images, method):
-    seen = []
-    spit.explain(small(), images[:1], method.__class__(**{**method.config(), "progress": seen.append}))
-    assert seen == sorted(seen)
-    assert 0 < seen[-1] <= method.samples + 1
-    for options, message in (({"samples": 0}, "samples of at least 1"), ({"cells": 1}, "cells of at least 2")):
-        with pytest.raises(ValueError, match=message):
-            type(method)(**options)
+    _, features = model.tokenize(images[:1])
+    present = torch.ones(1, len(features.values), dtype=torch.bool)
+    expected = Subsets(model, ImageTokens(features.values), 0).slopes(present)
+    assert not expected.requires_grad
+    assert all(parameter.grad is None for parameter in model.parameters())
+    with torch.inference_mode():
+        _, features = model.tokenize(images[:1])
+        torch.testing.assert_close(Subsets(model, ImageTokens(features.values), 0).slopes(present), expected)
+    model.backbone.compiled = model.backbone.run_blocks  # as compile() sets it
+    torch.testing.assert_close(Subsets(model, ImageTokens(features.values), 0).slopes(present), expected)

@@ -1,23 +1,78 @@
 import math
+from threading import Lock
 
 import pytest
 import torch
+from scipy import stats
 
 import spit
 from attribution.games import Game, generator, grid
 from spit.attribution import TokenRise
 from spit.attribution.removal import Subsets
-from spit.attribution.token_rise import mean_slopes, random_parts, smoothed, standardised, token_width, whole_image
-from spit.evaluation.randomization import rank_correlation
+from spit.attribution.token_rise import (
+    mean_slopes,
+    random_cells,
+    random_parts,
+    smoothed,
+    standardised,
+    token_width,
+    whole_image,
+)
 from spit.forward_pass import ForwardPass
+
+
+class Locked:
+    """Progress that cannot be copied."""
+
+    def __init__(self):
+        self.lock = Lock()
+
+    def tell(self, passes):
+        pass
+
+
+def correlation(maps, others):
+    """Spearman's, of each image."""
+    return [stats.spearmanr(one.flatten(), other.flatten()).statistic for one, other in zip(maps, others, strict=True)]
+
+
+def test_batches_and_torch_s_seed_do_not_matter(small, images):
+    model, method = small(), TokenRise(samples=20, cells=5)
+    expected = spit.explain(model, images[:1], method)
+    torch.manual_seed(5)
+    torch.testing.assert_close(spit.explain(model, images[:1], method.replace(batch=3)), expected)
+    assert not torch.equal(spit.explain(model, images[:1], method.replace(seed=1)), expected)
+    assert "batch" not in method.config()
+    assert method.config()["samples"] == 20
+    assert method.replace(progress=Locked().tell).config() == method.config()
+
+
+def test_progress(small, images):
+    seen = []
+    spit.explain(small(), images[:1], TokenRise(samples=20, cells=5, progress=seen.append))
+    assert seen == sorted(seen)
+    assert 0 < seen[-1] <= 21
+
+
+def test_cells_are_of_neighbours_and_differ_from_draw_to_draw():
+    centers = grid(8)
+    cells = random_cells(centers, 40, 6, generator())
+    assert cells.shape == (40, 64)
+    assert set(cells.unique().tolist()) == set(range(6))
+    near, far = ((cells[:, 0] == cells[:, other]).double().mean() for other in (1, 63))
+    assert near > 0.5 > 0.1 > far
+    assert not torch.equal(cells[0], cells[1])
+    alone = random_cells(centers[:5], 3, 40, generator())
+    assert all(sorted(draw) == list(range(5)) for draw in alone.tolist())
 
 
 def test_few_tokens_and_few_samples():
     for tokens in (1, 2, 3):
         values = TokenRise(samples=1).values(Game(lambda present: present.sum(1)), grid(2)[:tokens], generator())
         assert values.isfinite().all()
-    with pytest.raises(ValueError, match="parts of at least 2"):
-        TokenRise(parts=1)
+    for options in ({"parts": 1}, {"samples": 0}, {"cells": 1}):
+        with pytest.raises(ValueError, match="of at least"):
+            TokenRise(**options)
 
 
 def test_fifths_are_asked():
@@ -51,8 +106,8 @@ def test_the_prior_is_relevance(small, images):
     relevance = torch.stack(seen.paint(torch.cat([own for own, _ in told]).float()))
     plain, led = (spit.explain(model, images, TokenRise(samples=8, smooth=0, prior=prior, slopes=0), 2)
                   for prior in (0, 1e6))
-    assert rank_correlation(led, relevance).min() > 0.999
-    assert rank_correlation(plain, relevance).abs().max() < 0.9
+    assert min(correlation(led, relevance)) > 0.999
+    assert max(map(abs, correlation(plain, relevance))) < 0.9
     assert not torch.equal(spit.explain(model, images, TokenRise(samples=8), 2), plain)
 
 

@@ -159,7 +159,7 @@ def test_stopping_finishes_what_was_taken() -> None:
 def test_a_long_answer_is_stopped_in_the_model(serve: Callable[..., TestClient], encoded: str) -> None:
     client = serve(time_limit=1.5)
     started = time.monotonic()
-    slow = client.post("/v1/explain", json={"image": encoded, "method": "token_shapley", "samples": 1024,
+    slow = client.post("/v1/explain", json={"image": encoded, "method": "token_rise", "samples": 1024,
                                             "tokenizer": "superpixel"})
     assert slow.status_code in (200, 504)
     quick = client.post("/v1/tokenize", json={"image": encoded})

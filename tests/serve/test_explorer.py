@@ -105,7 +105,7 @@ def test_regions() -> None:
     np.testing.assert_allclose(table[:, 7], [10, 10])
 
 
-@pytest.mark.parametrize("method", ["relevance", "flow", "lime", "token_occlusion"])
+@pytest.mark.parametrize("method", ["relevance", "flow", "lime"])
 def test_explain(client: TestClient, models: Models, png, method: str) -> None:
     about = add(client, png())
     response = client.post(f"/explorer/pictures/{about['id']}/explain?job=mine",

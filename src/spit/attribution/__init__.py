@@ -8,13 +8,10 @@ from spit.attribution.methods import METHODS, Method, MethodOptions, RandomContr
 from spit.attribution.occlusion import occlude, rank_pixels
 from spit.attribution.prototypes import PrototypeProjection, Prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
-from spit.attribution.token_occlusion import TokenOcclusion
 from spit.attribution.token_rise import TokenRise
-from spit.attribution.token_shapley import TokenShapley
 
 __all__ = [
     "METHODS", "Flow", "Lime", "Method", "MethodOptions", "PrototypeProjection", "Prototypes", "RandomControl",
-    "Relevance", "ReshapeTransform", "Rollout", "Target", "TokenOcclusion", "TokenRise", "TokenShapley",
-    "create_method", "explain", "explain_func", "feature_mask", "fit_prototypes", "load_prototypes", "occlude",
-    "rank_pixels",
+    "Relevance", "ReshapeTransform", "Rollout", "Target", "TokenRise", "create_method", "explain", "explain_func",
+    "feature_mask", "fit_prototypes", "load_prototypes", "occlude", "rank_pixels",
 ]

@@ -22,7 +22,7 @@ def feature_mask(model: SpitModel, images: Tensor) -> Tensor:
     """The token of each pixel: captum's ``feature_mask``, for FeatureAblation, KernelShap, ShapleyValueSampling, ….
 
     captum then paints whole tokens with its baseline, and the model tokenizes the painted image again. To leave tokens
-    out without a colour, see :class:`~spit.attribution.TokenShapley`.
+    out without a colour, see :class:`~spit.attribution.TokenRise`.
 
     Shape:
         images ``(B, C, H, W)`` to ``(B, 1, H, W)`` int64, numbered from 0 in each image.

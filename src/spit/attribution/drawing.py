@@ -21,8 +21,7 @@ OF_CLASS = "of the class"
 CAPTIONS = {"flow": ("Attention flow", "same for any class"), "rollout": ("Attention rollout", "same for any class"),
             "prototype": ("Prototypes", OF_CLASS), "lime": ("LIME (SLIC)", OF_CLASS),
             "relevance": ("Relevance", OF_CLASS), "random": ("Random", "a control"),
-            "token_rise": ("Token RISE", OF_CLASS), "token_shapley": ("Token Shapley", OF_CLASS),
-            "token_occlusion": ("Token occlusion", OF_CLASS)}
+            "token_rise": ("Token RISE", OF_CLASS)}
 PAPER_PROTOTYPE = ("Prototype PCA", "hardly depends on the class")  # PrototypeProjection(form="paper")
 
 

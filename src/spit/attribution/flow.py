@@ -24,10 +24,10 @@ HELD = 2**27  # numbers that layers merged together may take, 512 MB of float32
 class Flow(Options):
     """The class token's row of ``∏_i ((1 − λ) I + λ A_i)``, with ``A_i`` the maximum over layer i's heads.
 
-    The product is in the paper's order, ``Ã_1 Ã_2 … Ã_ℓ``: the last layers count most. ``side="left"`` is the order of
-    Abnar & Zuidema (2020), ``Ã_ℓ … Ã_1``, from the class token that h reads back to γ's tokens; it is less faithful,
-    see docs/attribution.md. (The paper's flow is their *rollout* with another λ; their flow is a maximum-flow problem.)
-    As in the paper, rows are not normalised after the maximum. The map is the same for any class.
+    The product is in the paper's order, ``Ã_1 Ã_2 … Ã_ℓ``: the last layers count most. The order of Abnar & Zuidema
+    (2020), ``Ã_ℓ … Ã_1``, from the class token that h reads back to γ's tokens, is less faithful and that of
+    :class:`Rollout`. (The paper's flow is their *rollout* with another λ; their flow is a maximum-flow problem.) As in
+    the paper, rows are not normalised after the maximum. The map is the same for any class.
 
     Unlike the paper's, the product leaves out the last sixth of the layers, where the class token reads a few bare
     patches of wall or sky most of all; ``skip=0`` takes all layers.
@@ -42,10 +42,10 @@ class Flow(Options):
 
     name: ClassVar[str] = "flow"
     of_class: ClassVar[bool] = False
+    side: ClassVar[Side] = "right"  # of the product, where the next layer's factor goes
 
     strength: float = option(0.9, "λ, the share of attention against the residual path", least=0, most=1)
     merge: Merge = option("max", "How to merge the heads of a layer")
-    side: Side = option("right", "Side of the product where the next layer's factor goes")
     skip: int | None = option(None, "Flow: last layers to leave out (default: a sixth of all; the paper's flow has 0)",
                               least=0, flag="flow-skip")
 
@@ -72,14 +72,14 @@ class Rollout(Flow):
     Example:
         >>> from spit.attribution import Rollout
         >>> Rollout()
-        Rollout(strength=0.5, merge='mean', side='left', skip=0)
+        Rollout(strength=0.5, merge='mean', skip=0)
     """
 
     name: ClassVar[str] = "rollout"
+    side: ClassVar[Side] = "left"
 
     strength: float = same(Flow, "strength", 0.5)
     merge: Merge = same(Flow, "merge", "mean")
-    side: Side = same(Flow, "side", "left")
     skip: int | None = same(Flow, "skip", 0)
 
 

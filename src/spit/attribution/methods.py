@@ -13,10 +13,7 @@ from spit.attribution.lime import Lime, Omission, Removal, check_lime
 from spit.attribution.passes import image_generator
 from spit.attribution.prototypes import HOW, Form, PrototypeProjection, find_prototypes, load_prototypes
 from spit.attribution.relevance import Relevance
-from spit.attribution.removal import TokenRemoval
-from spit.attribution.token_occlusion import TokenOcclusion
 from spit.attribution.token_rise import TokenRise
-from spit.attribution.token_shapley import TokenShapley
 from spit.data.classes import near_names
 from spit.errors import WeightsError
 from spit.forward_pass import ForwardPass
@@ -73,9 +70,9 @@ class RandomControl(Options):
 
 
 METHODS: dict[str, type[Any]] = {
-    method.name: method for method in (Relevance, TokenRise, TokenShapley, TokenOcclusion, Lime, PrototypeProjection,
-                                       Flow, Rollout, RandomControl)
+    method.name: method for method in (Relevance, TokenRise, Lime, PrototypeProjection, Flow, Rollout, RandomControl)
 }
+REPLACED = dict.fromkeys(("token_shapley", "token_occlusion"), "token_rise takes its place")
 DEFAULTS = ("relevance", "prototype", "flow")  # what spit explain shows; each takes a few passes at most
 
 
@@ -83,20 +80,18 @@ def explain(model: SpitModel | Predictor, images: Sources, method: str | Method 
             target: Target = None) -> Maps:
     """Which pixels a prediction rests on (§3.2, App. D).
 
-    =================  ====================================================================  ===========
-    method             a pixel's value                                                       of a class?
-    =================  ====================================================================  ===========
-    "relevance"        its token's share by attention times gradient                         yes
-    "token_rise"       how much likelier the class is where its token is present             yes
-    "token_shapley"    what its token adds when it joins others in a random order            yes
-    "token_occlusion"  what is lost without its token and the neighbours                     yes
-    "lime"             the coefficient of its SLIC region in a linear model                  yes
-    "prototype"        what its token adds to the class token towards the class's            yes
-                       prototypes
-    "flow"             its token's share of the class token's attention through the layers   no
-    "rollout"          the same, by the mean over heads and half the residual                no
-    "random"           a random value for its token, a control                               no
-    =================  ====================================================================  ===========
+    ============  ====================================================================  ===========
+    method        a pixel's value                                                       of a class?
+    ============  ====================================================================  ===========
+    "relevance"   its token's share by attention times gradient                         yes
+    "token_rise"  how much likelier the class is where its token is present             yes
+    "lime"        the coefficient of its SLIC region in a linear model                  yes
+    "prototype"   what its token adds to the class token towards the class's            yes
+                  prototypes
+    "flow"        its token's share of the class token's attention through the layers   no
+    "rollout"     the same, by the mean over heads and half the residual                no
+    "random"      a random value for its token, a control                               no
+    ============  ====================================================================  ===========
 
     Values are comparable within a map; their scale has no meaning. Every pixel has the value of its token, or region,
     without interpolation. A map depends on its own image alone. For several maps of one image, call
@@ -199,15 +194,20 @@ def class_index(names: Sequence[str], target: str) -> int:
     raise ValueError(f"expected target as a class from 0 to {len(names) - 1} or its name, got {target!r}{hint}")
 
 
+def check_method(name: str) -> None:
+    """Raise ValueError for a name that is no method's; of one that was removed, name what takes its place."""
+    check_choice("method", name, METHODS, REPLACED.get(name, ""))
+
+
 def create_method(name: str, **options: Any) -> Method:
     """A method by name.
 
     Example:
         >>> from spit.attribution import create_method
         >>> create_method("flow", strength=0.5)
-        Flow(strength=0.5, merge='max', side='right', skip=None)
+        Flow(strength=0.5, merge='max', skip=None)
     """
-    check_choice("method", name, METHODS)
+    check_method(name)
     method: Method = METHODS[name](**options)
     return method
 
@@ -219,7 +219,7 @@ class MethodOptions(Options):
 
     method: tuple[str, ...] = option(
         (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
-    samples: int = option(256, "Most passes per image, for lime and the methods that leave tokens out", least=1)
+    samples: int = option(256, "Most passes per image, for lime and token_rise", least=1)
     lime_p: Omission = same(Lime, "p", "omit")
     lime_remove: Removal = same(Lime, "remove", "pixels")
     flow_skip: int | None = same(Flow, "skip", None)
@@ -236,7 +236,7 @@ class MethodOptions(Options):
                 raise ValueError(f"expected names of methods with commas between, got {given!r}; a name is missing "
                                  f"{where} the comma")
         for name in self.names:
-            check_choice("method", name, METHODS)
+            check_method(name)
 
     @property
     def names(self) -> list[str]:
@@ -275,6 +275,6 @@ class MethodOptions(Options):
             return Lime(self.samples, p=self.lime_p, remove=self.lime_remove)
         if name == "flow":
             return Flow(skip=self.flow_skip)
-        if issubclass(METHODS[name], TokenRemoval):
-            return create_method(name, samples=self.samples)
+        if name == "token_rise":
+            return TokenRise(self.samples)
         return create_method(name)

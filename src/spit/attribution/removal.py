@@ -5,25 +5,21 @@ show their neighbours, an absent one's part gets the mean colour (:mod:`spit.att
 is also a cheaper pass.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from spit.attribution.absence import EmbeddedTokens, ImageTokens, embedded, image_tokens
-from spit.attribution.passes import config_of_passes, image_generator
-from spit.attribution.presence import BACKWARD, presence_slopes
-from spit.backbone import Spans, Transformer
+from spit.attribution.absence import EmbeddedTokens, ImageTokens, embedded
+from spit.backbone import Heads, Spans, Transformer
 from spit.embedder import put_class_token
-from spit.forward_pass import ForwardPass
+from spit.forward_pass import traced
 from spit.model import SpitModel
-from spit.options import Options, option
 
 BATCHES = (32, 512)  # subsets in a pass on a CPU and on a GPU
+SLOPE_BATCHES = (8, 256)  # the same with gradients
+BACKWARD = 3  # forward passes that a pass with gradients counts as
 
 
 class Subsets:
@@ -57,11 +53,24 @@ class Subsets:
         return torch.cat(answers)
 
     def slopes(self, present: Tensor) -> Tensor:
-        """The slope of the class's log-probability by each token's presence, ``(S, N)`` bool to float64 on the CPU."""
-        found = presence_slopes(self.model, self.tokens, present, self.label)
+        """``∂ log Φ_c / ∂ log g_v`` at ``g = 1`` in each subset, where ``g_v`` multiplies v's attention in every layer.
+
+        With ``g_v = 0`` token v is absent, so the slope is to first order what the class loses without it. Unlike
+        relevance it has a sign: below 0 are tokens that speak against the class. One pass with gradients gives a number
+        for every token (:func:`layer_slopes`), at the cost of about 2.5 passes.
+
+        Shape:
+            ``(S, N)`` bool, on any device, to ``(S, N)`` float64 on the CPU, 0 for absent tokens.
+
+        Raises:
+            ValueError: the backbone does not report its attention.
+        """
+        present = present.to(self.tokens.features.device)
+        model = self.model.view() if self.model.compiled else self.model  # compiled code reports nothing
+        slopes = torch.cat([self._slopes(model, some) for some in present.split(SLOPE_BATCHES[present.is_cuda])])
         self.asked += BACKWARD * len(present)
         self._progress(self.asked)
-        return found.cpu().double()
+        return slopes.cpu().double()
 
     def _logits(self, present: Tensor) -> Tensor:
         """γ, f and h of subsets; of the last block only the class token, where f can do that."""
@@ -72,61 +81,44 @@ class Subsets:
         logits: Tensor = model.head(model.backbone.run_first(tokens.values, Spans.of(tokens)))
         return logits
 
+    def _slopes(self, model: SpitModel, present: Tensor) -> Tensor:
+        with torch.inference_mode(False), torch.enable_grad():
+            _, trace = traced(model, self.tokens.subsets(present))
+        if trace is None:
+            raise ValueError(f"backbone {model.config.backbone!r} does not report its attention to the recorder")
+        slopes = torch.zeros(present.shape, device=present.device)
+        labels = torch.full((len(present),), self.label, device=present.device)
+        with torch.no_grad():
+            for layer in trace.layers(log_probability(labels)):
+                rows = layer_slopes(*layer).split(list(trace.spans.counts))
+                slopes[present] += torch.cat([row[1:] for row in rows])  # without class tokens
+        return slopes
+
     @cached_property
     def _embedded(self) -> EmbeddedTokens:
         return embedded(self.tokens, self.model.embedder)
 
 
-def token_centers(seen: ForwardPass) -> tuple[Tensor, ...]:
-    """The centres of the boxes of each image's tokens, in pixels, ``(N, 2)`` float64 each, on the CPU."""
-    boxes = seen.partition.boxes().cpu().double()
-    centers: tuple[Tensor, ...] = ((boxes[:, :2] + boxes[:, 2:]) / 2).split(seen.partition.counts.tolist())
-    return centers
+def log_probability(classes: Tensor) -> Callable[[Tensor], Tensor]:
+    """The sum over images of the log-probability of a class of each, a score of the logits."""
+    return lambda logits: logits.float().log_softmax(1).gather(1, classes[:, None].clone()).sum()
 
 
-def random_cells(centers: Tensor, draws: int, cells: int, random: torch.Generator) -> Tensor:
-    """Divide the tokens into random cells, anew in each draw: every token goes to the nearest of some tokens.
+def layer_slopes(heads: Heads, gradient: Tensor, maps: Sequence[Tensor]) -> Tensor:
+    """The slope of each row by its presence in one layer, ``(ΣN,)`` float32.
 
-    A single token of hundreds is hardly missed, since its neighbours show the same. Cells are missed. As they differ
-    from draw to draw, the mean over draws still tells tokens apart.
+    With ``O = A V`` the answer of a head, summed over heads:
 
-    Shape:
-        centers ``(N, 2)`` to ``(draws, N)`` int64, cells numbered from 0; at most N cells.
+        ``Σ_q A_qv (∇A_qv − ⟨A_q, ∇A_q⟩) = ⟨V_v, Σ_q A_qv ∇O_q⟩ − Σ_q A_qv ⟨∇O_q, O_q⟩``
+
+    Args:
+        gradient: of the layer's answer, ``(ΣN, heads, d)``.
+        maps: what :func:`~spit.backbone.attention_maps` returns.
     """
-    count = min(cells, len(centers))
-    seeds = torch.rand(draws, len(centers), generator=random).argsort(1)[:, :count]  # (draws, count)
-    return torch.cat([torch.cdist(centers.expand(len(own), -1, -1), centers[own]).argmin(2) for own in seeds.split(32)])
-
-
-@dataclass(frozen=True)
-class TokenRemoval(Options, ABC):
-    """What the methods share that leave tokens out."""
-
-    of_class: ClassVar[bool] = True
-
-    samples: int = option(256, "Subsets of the tokens an image, each a forward pass of the tokens it has", least=1)
-    cells: int = option(40, "Random cells that tokens are divided into, to be left out together", least=2)
-    seed: int = option(0, "Seed of the cells and subsets")
-    batch: int | None = option(None, "Subsets in a forward pass (default: 32, or 512 on a GPU)", least=1)
-    progress: Callable[[int], None] = field(default=lambda passes: None, compare=False, repr=False)
-
-    config = config_of_passes
-
-    def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        return seen.paint(torch.cat(self.token_values(seen, classes)).float().to(seen.logits.device))
-
-    def token_values(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
-        """The values of each image's tokens, ``(N,)`` each, on the CPU."""
-        asked = zip(seen.images, image_tokens(seen), token_centers(seen), classes.tolist(), strict=True)
-        return [self.values(Subsets(seen.model, tokens, label, self.batch, self.progress), centers,
-                            image_generator(image, self.seed)).cpu() for image, tokens, centers, label in asked]
-
-    @abstractmethod
-    def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
-        """The value of each token, ``(N,)``.
-
-        Args:
-            ask: the probability of the class for any subset.
-            centers: of the tokens, in pixels, ``(N, 2)`` float64 on the CPU.
-            random: a generator that depends on the image and the seed.
-        """
+    value, answer, slope = heads.value.float(), heads.answer.float(), gradient.float()
+    rows = torch.cat([slope, (slope * answer).sum(2, keepdim=True)], dim=2)  # (ΣN, heads, d + 1)
+    counts = [attention.shape[1] for attention in maps]
+    columns = torch.cat([(attention.transpose(1, 2) @ row.transpose(0, 1)).transpose(0, 1)
+                         for attention, row in zip(maps, rows.split(counts), strict=True)])
+    slopes: Tensor = ((columns[..., :-1] * value).sum(2) - columns[..., -1]).sum(1)
+    return slopes

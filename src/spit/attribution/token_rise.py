@@ -1,7 +1,8 @@
 """How likely a class is where a token is present, after RISE (Petsiuk, Das & Saenko, 2018), by absence."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -9,28 +10,27 @@ from torch import Tensor
 
 from spit.attribution.absence import image_tokens
 from spit.attribution.flow import class_row
-from spit.attribution.passes import image_generator
-from spit.attribution.presence import BACKWARD, layer_slopes, log_probability
+from spit.attribution.passes import config_of_passes, image_generator
 from spit.attribution.regression import regress
 from spit.attribution.relevance import layer_relevance
-from spit.attribution.removal import Subsets, TokenRemoval, random_cells, token_centers
+from spit.attribution.removal import BACKWARD, Subsets, layer_slopes, log_probability
 from spit.forward_pass import ForwardPass
-from spit.options import documented, option, same
+from spit.options import Options, documented, option
 
 
 @documented
 @dataclass(frozen=True)
-class TokenRise(TokenRemoval):
+class TokenRise(Options):
     """What a token adds to the probability in random subsets, with relevance and slopes by presence added.
 
     RISE scales random grids up to smooth masks and paints the rest black. Here tokens are divided into random cells
-    (:func:`~spit.attribution.removal.random_cells`), the cells are dealt into parts of equal size, and the model sees
+    (:func:`random_cells`), the cells are dealt into parts of equal size, and the model sees
     each part alone: a fifth of the tokens, at about a fifth of the cost. Values follow by regression
     (:func:`~spit.attribution.regression.regress`). They tell what is enough for the class, not what counts against it.
 
     So more is added, standardised and smoothed over neighbours: :class:`~spit.attribution.Relevance` of the
     log-probability, what the whole image would miss; and slopes by presence
-    (:func:`~spit.attribution.presence.presence_slopes`), which have a sign, of all tokens and of random halves: two
+    (:meth:`~spit.attribution.removal.Subsets.slopes`), which have a sign, of all tokens and of random halves: two
     halves for every hundred ``samples``. A pass with gradients counts as three.
     With ``prior=0, slopes=0`` the backbone need not report its attention.
 
@@ -43,13 +43,20 @@ class TokenRise(TokenRemoval):
     """
 
     name: ClassVar[str] = "token_rise"
+    of_class: ClassVar[bool] = True
 
-    cells: int = same(TokenRemoval, "cells", 20)
+    samples: int = option(256, "Subsets of the tokens an image, each a forward pass of the tokens it has", least=1)
+    cells: int = option(20, "Random cells that tokens are divided into, to be left out together", least=2)
+    seed: int = option(0, "Seed of the cells and subsets")
+    batch: int | None = option(None, "Subsets in a forward pass (default: 32, or 512 on a GPU)", least=1)
     parts: int = option(5, "Parts that the cells are dealt into; the model sees each alone", least=2)
     smooth: float = option(0.8, "Deviation of the Gaussian that values are smoothed with, in mean widths of a token",
                            least=0)
     prior: float = option(0.5, "Weight of relevance, which is added", least=0)
     slopes: float = option(0.5, "Weight of the slopes by presence, of all tokens and of halves", least=0)
+    progress: Callable[[int], None] = field(default=lambda passes: None, compare=False, repr=False)
+
+    config = config_of_passes
 
     def __call__(self, seen: ForwardPass, classes: Tensor) -> list[Tensor]:
         weights = (self.prior, self.slopes)
@@ -70,6 +77,13 @@ class TokenRise(TokenRemoval):
         return seen.paint(torch.cat(found).float().to(seen.logits.device))
 
     def values(self, ask: Subsets, centers: Tensor, random: torch.Generator) -> Tensor:
+        """The value of each token by regression, ``(N,)``.
+
+        Args:
+            ask: the probability of the class for any subset.
+            centers: of the tokens, in pixels, ``(N, 2)`` float64 on the CPU.
+            random: a generator that depends on the image and the seed.
+        """
         passes = self.samples - BACKWARD * (1 + 2 * self.halves)  # with gradients: all tokens, and halves
         draws = max(1, passes // (2 * self.parts))  # for each number of cells
         answers = []
@@ -102,6 +116,27 @@ def whole_image(seen: ForwardPass, classes: Tensor) -> list[tuple[Tensor, Tensor
     rows = class_row(relevant, 1, 1).cpu().double()
     parts = torch.stack(slopes).sum(0).cpu().double().split(list(trace.spans.counts))
     return [(row[1 : len(part)], part[1:]) for row, part in zip(rows, parts, strict=True)]  # without class tokens
+
+
+def token_centers(seen: ForwardPass) -> tuple[Tensor, ...]:
+    """The centres of the boxes of each image's tokens, in pixels, ``(N, 2)`` float64 each, on the CPU."""
+    boxes = seen.partition.boxes().cpu().double()
+    centers: tuple[Tensor, ...] = ((boxes[:, :2] + boxes[:, 2:]) / 2).split(seen.partition.counts.tolist())
+    return centers
+
+
+def random_cells(centers: Tensor, draws: int, cells: int, random: torch.Generator) -> Tensor:
+    """Divide the tokens into random cells, anew in each draw: every token goes to the nearest of some tokens.
+
+    A single token of hundreds is hardly missed, since its neighbours show the same. Cells are missed. As they differ
+    from draw to draw, the mean over draws still tells tokens apart.
+
+    Shape:
+        centers ``(N, 2)`` to ``(draws, N)`` int64, cells numbered from 0; at most N cells.
+    """
+    count = min(cells, len(centers))
+    seeds = torch.rand(draws, len(centers), generator=random).argsort(1)[:, :count]  # (draws, count)
+    return torch.cat([torch.cdist(centers.expand(len(own), -1, -1), centers[own]).argmin(2) for own in seeds.split(32)])
 
 
 def random_parts(centers: Tensor, draws: int, cells: int, parts: int, random: torch.Generator) -> Tensor:

@@ -10,10 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from spit import __version__
-from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection
+from spit.attribution import Lime, Method, MethodOptions, PrototypeProjection, TokenRise
 from spit.attribution.drawing import PAPER_PROTOTYPE, captions_of, occlusion_rows, panel_row
 from spit.attribution.methods import METHODS, class_index
-from spit.attribution.removal import TokenRemoval
 from spit.cli.claims import Shared
 from spit.cli.classify import Naming, show_top, square, top_json
 from spit.cli.companions import Sharing
@@ -80,8 +79,8 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     cat.occlusion.png (without the most important pixels, and with nothing but them, by the first method),
     cat.METHOD.npy (each map, float32) and cat.explain.json (classes, scores). The model sees the central square, as in
     classification, or with --whole the whole image, of up to 512 × 512 pixels. Without --method: relevance, the most
-    faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise, token_shapley,
-    token_occlusion and lime evaluate the model up to --samples times, which takes seconds. Compare values within one
+    faithful of the fast methods, prototype (if the model has prototypes) and flow. token_rise and
+    lime evaluate the model up to --samples times, which takes seconds. Compare values within one
     map only, not between maps, methods or images; a map's colours end at its 5th and 95th percentile. A second run
     processes all images again and replaces their files, but keeps maps of methods that it does not compute. A folder
     that holds such maps, or other images' files, made with other options, is refused. An image that cannot be read is
@@ -213,7 +212,7 @@ def _look(own: Explained, image: Tensor) -> Prediction:
 
 def _map(prediction: Prediction, method: Method, target: int, say: Say) -> Tensor:
     say(f"map by {method.name}")
-    if isinstance(method, Lime | TokenRemoval):
+    if isinstance(method, Lime | TokenRise):
         name, samples = method.name, method.samples
         method = replace(method, progress=lambda passes: say(f"map by {name}, {passes} passes of at most {samples}"))
     return prediction.explain(method, target)[0]

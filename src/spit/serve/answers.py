@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spit.attribution import Lime, Method
+from spit.attribution import Lime, Method, TokenRise
 from spit.attribution.methods import read_classes
-from spit.attribution.removal import TokenRemoval
 from spit.errors import WeightsError
 from spit.interruption import may_stop
 from spit.predictor import Prediction
@@ -40,7 +39,7 @@ def read_class(names: Sequence[str], target: int | str | None) -> int | None:
 
 def watched(method: Method, state: dict[str, int] | None = None) -> Method:
     """The method, with progress told to ``state`` and the time looked at, if it takes many passes."""
-    if not isinstance(method, Lime | TokenRemoval):
+    if not isinstance(method, Lime | TokenRise):
         return method
     known = {} if state is None else state
     known.update(done=0, total=method.samples)

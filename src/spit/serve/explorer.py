@@ -21,7 +21,7 @@ from spit.serve.service import Service
 from spit.serve.uploads import read, read_json, validate
 
 TOP = 10
-SLOW = ("token_rise", "token_shapley", "token_occlusion", "lime")
+SLOW = ("token_rise", "lime")
 MOST_JOBS = 64
 BINARY = "application/octet-stream"
 

@@ -5,10 +5,9 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Any
 
-from spit.attribution import METHODS, Lime, Method, create_method
+from spit.attribution import METHODS, Lime, Method, TokenRise, create_method
 from spit.attribution.lime import check_lime
 from spit.attribution.prototypes import PrototypeProjection, find_prototypes
-from spit.attribution.removal import TokenRemoval
 from spit.devices import choose_device
 from spit.errors import SpitError
 from spit.interruption import may_stop
@@ -131,7 +130,7 @@ class Models:
             raise ApiError("method_unavailable", f"{name} needs " + (
                 "prototypes of this model." if name == "prototype" else "captum and scikit-image on the server.")
             ) from None
-        sampled = issubclass(METHODS[name], Lime | TokenRemoval) and samples is not None
+        sampled = issubclass(METHODS[name], Lime | TokenRise) and samples is not None
         return create_method(name, **({"samples": samples} if sampled else {}))
 
     def _load(self, source: str) -> Predictor:
