@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from spit.kernels import Rules, cpu, reference
@@ -69,28 +67,6 @@ def squared_error(labels: Tensor, pixels: Tensor) -> float:
     one_hot = torch.nn.functional.one_hot(labels.flatten().long()).double()
     means = values @ one_hot / one_hot.sum(0)
     return float(((values - means[:, labels.flatten().long()]) ** 2).sum())
-
-
-@settings(deadline=None, max_examples=200)
-@given(
-    seed=st.integers(0, 100_000),
-    shape=st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(1, 16), st.sampled_from([1, 2, 5, 17])),
-    sweeps=st.integers(0, 4), levels=st.integers(1, 3),
-)
-@example(seed=3, shape=(1, 3, 1, 1), sweeps=2, levels=1)
-def test_parity_and_soundness(
-    texture: Texture, pieces: Callable[[Tensor], int], seed: int, shape: tuple[int, ...], sweeps: int, levels: int
-) -> None:
-    pixels = texture(seed, shape, 0, 255).to(torch.uint8)
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=levels))
-    given_labels, given_pixels = labels.clone(), pixels.clone()
-    answer = cpu.refine(labels, offsets_of(counts), pixels, sweeps)
-    assert torch.equal(answer, reference.refine(labels, offsets_of(counts), pixels, sweeps))
-    assert torch.equal(labels, given_labels)
-    assert torch.equal(pixels, given_pixels)
-    for image, count in zip(answer, counts.tolist(), strict=True):
-        assert image.unique().tolist() == list(range(count))
-        assert pieces(image) == count
 
 
 def test_the_error_falls_on_photographs(photo: Callable[[str, int], Tensor]) -> None:

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from kernels.parity import assert_same
 from spit.kernels import SCALE, Rules, cpu, reference
-from spit.kernels.numba import forest
-from spit.kernels.rules import FAR
 from spit.tokenizers.preprocess import superpixel_features
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
@@ -34,18 +32,6 @@ rules_of = st.builds(
 )
 sides = st.sampled_from([1, 2, 3, 4, 7, 11, 16])
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), sides, sides)
-
-
-@settings(deadline=None, max_examples=500)
-@given(seed=st.integers(0, 100_000), shape=shapes, rules=rules_of, low=st.sampled_from([-SCALE, 0, -3, SCALE - 1]))
-@example(seed=0, shape=(1, 1, 1, 1), rules=Rules(merge_threshold=0.1, max_tokens=1), low=-SCALE)
-@example(seed=10, shape=(1, 3, 1, 16), rules=Rules(compactness=1.0, max_tokens=1), low=-SCALE)
-@example(seed=10, shape=(1, 3, 16, 1), rules=Rules(levels=5, loop_clip=inf), low=-SCALE)
-def test_parity(texture: Texture, seed: int, shape: tuple[int, ...], rules: Rules, low: int) -> None:
-    features = texture(seed, shape, low, SCALE if low < SCALE - 2 else low + 1).to(torch.int16)
-    before = features.clone()
-    assert_same(cpu.superpixels(features, rules), reference.superpixels(features, rules))
-    assert torch.equal(features, before)
 
 
 @pytest.mark.parametrize("rules", [
@@ -108,46 +94,6 @@ def test_an_image_is_alone_in_its_batch(backend: Any, mixed: Draw) -> None:
     assert torch.equal(shuffled, labels[order])
     assert torch.equal(shuffled_counts, counts[order])
     assert torch.equal(backend.superpixel_labels(features[1:2], Rules(levels=3))[0], labels[1:2])
-
-
-@settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 100_000), shape=shapes, share=st.floats(0, 1), capped=st.booleans())
-def test_between_two_levels(texture: Texture, seed: int, shape: tuple[int, ...], share: float, capped: bool) -> None:
-    """Both backends go from level 1 to any count, down to that of level 2 if its boundaries stay."""
-    features = texture(seed, (1, *shape[1:]), -SCALE, SCALE).to(torch.int16)
-    fine, coarse = (cpu.superpixel_labels(features, Rules(levels=levels))[0][0] for levels in (1, 2))
-    least, most = int(coarse.max()) + 1 if capped else 1, int(fine.max()) + 1
-    count = least + round(share * (most - least))
-    ceiling = coarse if capped else None
-    got, expected = (backend.between(features[0], fine, ceiling, count) for backend in (cpu, reference))
-    assert got.dtype == expected.dtype == torch.int32
-    assert torch.equal(got, expected)
-    assert got.unique().tolist() == list(range(count))
-
-
-@settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 100_000), shape=shapes, share=st.floats(0, 1), capped=st.booleans())
-@example(seed=0, shape=(1, 1, 1, 1), share=0.0, capped=True)
-@example(seed=0, shape=(1, 3, 16, 16), share=0.0, capped=False)
-def test_between_pixels_and_a_level(texture: Texture, seed: int, shape: tuple[int, ...], share: float,
-                                    capped: bool) -> None:
-    """The first round starts from pixels, and goes far if few regions are wanted."""
-    features = texture(seed, (1, *shape[1:]), -SCALE, SCALE).to(torch.int16)
-    coarse = cpu.superpixel_labels(features, Rules(levels=1))[0][0] if capped else None
-    pixels = torch.arange(features[0, 0].numel(), dtype=torch.int32).view(features.shape[2:])
-    least = 1 if coarse is None else int(coarse.max()) + 1
-    count = least + round(share * (pixels.numel() - least))
-    got, expected = (backend.between(features[0], pixels, coarse, count) for backend in (cpu, reference))
-    assert torch.equal(got, expected)
-    assert got.unique().tolist() == list(range(count))
-
-
-def test_the_first_round_goes_to_a_multiple_of_the_bound() -> None:
-    """From 256 regions to at most FAR · 3 at once, to the bound exactly in the end."""
-    chosen, weights = torch.arange(256).sub(1).clamp_min(0), torch.linspace(0, 1, 256)
-    once = reference.forest.keep_heaviest(chosen, weights, 3)
-    assert int((once == torch.arange(256)).sum()) == 3 * FAR
-    assert torch.equal(torch.from_numpy(forest.keep_heaviest(chosen.int().numpy(), weights.numpy(), 3)), once.int())
 
 
 @FEW

@@ -1,22 +1,16 @@
-"""§2.2 by hand, and written a second time with sets and dictionaries."""
+"""§2.2 by hand. ``test_superpixels`` compares all of it with an independent program."""
 
-import math
-from collections.abc import Callable
 from math import inf
 from types import ModuleType
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from spit.kernels import SCALE, Rules, cpu, reference
 from spit.partition import Hierarchy
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
-Pixel = tuple[int, int]
-Region = frozenset[Pixel]
 
 
 def label_maps(backend: ModuleType, features: Tensor, rules: Rules) -> list[list[list[int]]]:
@@ -162,144 +156,3 @@ def test_density_of_a_self_loop_counts_its_region_once(backend: ModuleType) -> N
     assert label_maps(backend, squares, Rules(levels=2, similarity="euclidean", compactness=1.0))[1][0] == [0, 0, 1, 1]
     dominoes = torch.tensor([[[0, 0], [500, 500]]])
     assert label_maps(backend, dominoes, Rules(levels=2, similarity="euclidean", compactness=1.0))[1] == [[0, 0]] * 2
-
-
-# --- written again --------------------------------------------------------------------------------
-
-
-class Ambiguous(Exception):  # noqa: N818
-    """Two weights so close that rounding may decide."""
-
-
-def slow_hierarchy(features: Tensor, rules: Rules) -> list[set[Region]]:
-    """π^(1) … π^(T) from the equations, in float64, one region at a time."""
-    channels, height, width = features.shape
-    pixels = [(y, x) for y in range(height) for x in range(width)]
-    feature = {(y, x): [float(features[c, y, x]) / SCALE for c in range(channels)] for y, x in pixels}
-    partition: list[Region] = [frozenset([pixel]) for pixel in pixels]
-    levels = []
-    for t in range(rules.levels):
-        partition = slow_level(partition, feature, rules, t)
-        levels.append(set(partition))
-    return levels
-
-
-def slow_level(partition: list[Region], feature: dict[Pixel, list[float]], rules: Rules, t: int) -> list[Region]:
-    region_of = {pixel: region for region in partition for pixel in region}
-    neighbors: dict[Region, set[Region]] = {region: set() for region in partition}
-    for y, x in region_of:
-        for other in ((y + 1, x), (y, x + 1)):
-            if other in region_of and region_of[other] != region_of[y, x]:
-                neighbors[region_of[y, x]].add(region_of[other])
-                neighbors[region_of[other]].add(region_of[y, x])
-    sizes = [len(region) for region in partition]
-    mean = sum(sizes) / len(sizes)
-    deviation = math.sqrt(sum((size - mean) ** 2 for size in sizes) / len(sizes))
-
-    def average(region: Region) -> list[float]:
-        return [sum(values) / len(region) for values in zip(*(feature[pixel] for pixel in region), strict=True)]
-
-    def weight(u: Region, v: Region) -> float:
-        if u == v:
-            loop = (len(u) - rules.loop_mean * mean) / deviation if deviation > 0 else 0.0
-            plain = min(max(loop, -rules.loop_clip), rules.loop_clip)
-        elif rules.similarity == "euclidean":
-            plain = -math.dist(average(u), average(v))
-        else:
-            a, b = average(u), average(v)
-            lengths = math.hypot(*a) * math.hypot(*b)
-            plain = sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths > 0 else 0.0
-        ys, xs = zip(*(u | v), strict=True)
-        perimeter = 2 * (max(ys) - min(ys) + 1 + max(xs) - min(xs) + 1)
-        density = 4 * len(u | v) / perimeter**2  # a self-loop counts its region once
-        return rules.compactness * density + (1 - rules.compactness) * plain
-
-    leader = {region: region for region in partition}
-
-    def find(region: Region) -> Region:
-        while leader[region] != region:
-            region = leader[region]
-        return region
-
-    for v in partition:
-        options = sorted(neighbors[v] | ({v} if t > 0 and rules.loop_clip is not None else set()),
-                         key=lambda u: weight(u, v), reverse=True)
-        if len(options) > 1 and weight(options[0], v) - weight(options[1], v) < 5e-6:
-            raise Ambiguous
-        if options:
-            leader[find(v)] = find(options[0])
-    joined: dict[Region, set[Pixel]] = {}
-    for region in partition:
-        joined.setdefault(find(region), set()).update(region)
-    return [frozenset(region) for region in joined.values()]
-
-
-def as_sets(labels: list[list[int]]) -> set[Region]:
-    regions: dict[int, set[Pixel]] = {}
-    for y, row in enumerate(labels):
-        for x, label in enumerate(row):
-            regions.setdefault(label, set()).add((y, x))
-    return {frozenset(region) for region in regions.values()}
-
-
-@BACKENDS
-@settings(deadline=None, max_examples=200)
-@given(
-    seed=st.integers(0, 100_000),
-    shape=st.tuples(st.integers(2, 4), st.integers(1, 9), st.integers(1, 9)),
-    smooth=st.booleans(),
-    rules=st.builds(Rules, levels=st.integers(1, 4), similarity=st.sampled_from(["cosine", "euclidean"]),
-                    loop_mean=st.sampled_from([1.0, 2.0]), loop_clip=st.sampled_from([None, 0.75, inf]),
-                    compactness=st.sampled_from([0.0, 0.1, 0.5, 0.8])),
-)
-def test_equals_the_equations(
-    backend: ModuleType, seed: int, shape: tuple[int, int, int], smooth: bool, rules: Rules
-) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    features = torch.randint(-SCALE, SCALE + 1, shape, generator=generator)
-    if smooth:
-        features = (features.cumsum(1).cumsum(2) // 8).clamp(-SCALE, SCALE)
-    try:
-        expected = slow_hierarchy(features, rules)
-    except Ambiguous:
-        assume(False)
-    got = label_maps(backend, features, rules)
-    assert [as_sets(labels) for labels in got] == expected
-
-
-@BACKENDS
-@settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 100_000), height=st.integers(1, 9), width=st.integers(1, 9), values=st.integers(1, 4))
-def test_ties_at_level_0_everywhere(backend: ModuleType, seed: int, height: int, width: int, values: int) -> None:
-    """With few values most distances tie; they are exact, and the smallest neighbour must win."""
-    image = torch.randint(0, values, (1, height, width), generator=torch.Generator().manual_seed(seed)) * 64
-    flat = image.flatten().tolist()
-    leader = list(range(len(flat)))
-
-    def find(p: int) -> int:
-        while leader[p] != p:
-            p = leader[p]
-        return p
-
-    for p in range(len(flat)):
-        y, x = divmod(p, width)
-        options = [q for q, inside in ((p - width, y > 0), (p - 1, x > 0), (p + 1, x + 1 < width),
-                                       (p + width, y + 1 < height)) if inside]
-        if options:
-            leader[find(p)] = find(min(options, key=lambda q: (abs(flat[q] - flat[p]), q)))
-    expected: dict[int, set[Pixel]] = {}
-    for p in range(len(flat)):
-        expected.setdefault(find(p), set()).add(divmod(p, width))
-    (level,) = label_maps(backend, image, Rules(levels=1, similarity="euclidean"))
-    assert as_sets(level) == {frozenset(region) for region in expected.values()}
-
-
-def test_few_images_are_ambiguous(texture: Callable[[int, tuple[int, ...], int, int], Tensor]) -> None:
-    """Or the comparison with the equations would say little."""
-    ambiguous = 0
-    for seed in range(40):
-        try:
-            slow_hierarchy(texture(11 * seed + 10, (3, 6, 6), -SCALE, SCALE), Rules(levels=3))
-        except Ambiguous:
-            ambiguous += 1
-    assert ambiguous < 4

@@ -5,8 +5,6 @@ from types import ModuleType
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from spit.kernels import SCALE, Rules, cpu, reference
@@ -31,24 +29,6 @@ def test_the_most_alike_are_joined_first(backend: ModuleType, bound: int, expect
     levels = backend.superpixels(ROW, Rules(levels=1, similarity="euclidean", max_tokens=bound))
     assert levels[0][1].tolist() == [5]
     assert levels[1][0].tolist() == expected
-
-
-@settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 100_000), height=st.integers(1, 16), width=st.integers(1, 16), levels=st.integers(1, 3),
-       threshold=st.sampled_from([0.0, 0.05, 0.3]), compactness=st.sampled_from([0.0, 0.2, 1.0]),
-       similarity=st.sampled_from(["cosine", "euclidean"]), bound=st.integers(1, 60))
-def test_textures(
-    texture: Texture, pieces: Pieces, seed: int, height: int, width: int, levels: int, threshold: float,
-    compactness: float, similarity: str, bound: int
-) -> None:
-    images = texture(seed, (2, 3, height, width), 0, 255).to(torch.uint8)
-    options = {"levels": levels, "merge_threshold": threshold, "compactness": compactness, "similarity": similarity}
-    free = SuperpixelTokenizer(**options)(images)
-    bounded = SuperpixelTokenizer(**options, max_tokens=bound)(images)
-    assert torch.equal(bounded.counts, free.counts.clamp(max=bound))
-    for fine, coarse in zip(free.labels, bounded.labels, strict=True):
-        assert pieces(coarse) == len(coarse.unique())
-        assert len(torch.stack([fine, coarse]).flatten(1).unique(dim=1)[0]) == len(fine.unique())
 
 
 def test_every_bound_of_a_photograph(photo: Callable[[str, int], Tensor], pieces: Pieces) -> None:

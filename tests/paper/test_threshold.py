@@ -1,18 +1,14 @@
 """App. B, final thresholding: adjacent superpixels closer than a threshold are merged, all of them."""
 
 import itertools
-import math
 from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from spit.kernels import SCALE, Rules, cpu, reference
-from spit.partition import Hierarchy
 from spit.tokenizers import SuperpixelTokenizer
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
@@ -45,29 +41,6 @@ def test_the_distance_is_euclidean_over_channels(backend: ModuleType) -> None:
     for units, regions in ((129, 2), (131, 1)):
         rules = Rules(levels=1, similarity="euclidean", merge_threshold=units / SCALE)
         assert backend.superpixels(image, rules)[-1][1].tolist() == [regions]
-
-
-@settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 100_000), channels=st.integers(1, 4), height=st.integers(1, 12), width=st.integers(1, 12),
-       levels=st.integers(1, 3), threshold=st.floats(0.001, 1.5))
-def test_equals_a_search_over_pairs(
-    seed: int, channels: int, height: int, width: int, levels: int, threshold: float
-) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    features = torch.randint(-SCALE, SCALE + 1, (1, channels, height, width), generator=generator).to(torch.int16)
-    hier = Hierarchy._of(features, cpu.superpixels(features, Rules(levels=levels, merge_threshold=threshold)))
-    fine, coarse = hier[-2].labels[0], hier[-1].labels[0]
-    means = [(features[0, :, fine == v].double().mean(1) / SCALE).tolist() for v in range(int(fine.max()) + 1)]
-    pairs = {(int(a), int(b)) for here, there in ((fine[1:], fine[:-1]), (fine[:, 1:], fine[:, :-1]))
-             for a, b in zip(here.flatten(), there.flatten(), strict=True) if a != b}
-    group = list(range(len(means)))
-    for _ in means:  # relaxation: slow and plain
-        for a, b in pairs:
-            if math.dist(means[a], means[b]) < threshold:
-                group[a] = group[b] = min(group[a], group[b])
-    names = {first: index for index, first in enumerate(sorted(set(group)))}
-    assert hier.parents[-1].tolist() == [names[first] for first in group]
-    assert torch.equal(coarse.flatten(), hier.parents[-1][fine.flatten().long()])
 
 
 def test_a_threshold_of_zero_changes_nothing(photo: Callable[[str, int], Tensor]) -> None:
