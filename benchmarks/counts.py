@@ -6,23 +6,23 @@
 ImageNet's training images for the levels, its validation images for the merges). Bars: preset="published" within 5 %
 of the paper everywhere; the default within 15 % at levels 1 to 3 and 10 % at level 4 on the 200 test images of BSDS500,
 bicubic. Equal thresholds compare unlike merges where features differ, so the default is shown at equal shares of tokens
-left too. R² is of 50 of the BSDS500 images. ``spit evaluate counts`` counts any images.
+left too. R² is of 50 of the BSDS500 images. ``table.py B1`` counts any images.
 """
 
 from collections.abc import Sequence
 
 import torch
 from provenance import arguments, bsds_images, launch, print_provenance
+from tables.counts import PAPER, Counts, Row, square
+from tables.threshold import PAPER as MERGES
+from tables.threshold import PAPER_SIZE, SEARCHED, paper_share, threshold_of_share
 
 import spit
 from spit.data.images import load_image
-from spit.evaluation.counts import PAPER, Counts, Row, square
 from spit.evaluation.intervals import mean
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import Sample, find_images, spread
 from spit.evaluation.superpixels import explained_variation
-from spit.evaluation.threshold import PAPER as MERGES
-from spit.evaluation.threshold import PAPER_SIZE, SEARCHED, paper_share, threshold_of_share
 
 DEFAULT, RELEASE = spit.SuperpixelTokenizer(), spit.SuperpixelTokenizer(preset="published")
 VARIANTS = {

@@ -1,10 +1,9 @@
 """Table 2: comprehensiveness and sufficiency of every method on every model, by spit's defaults and as in the paper.
 
     python benchmarks/faithfulness.py [--model NAME|FOLDER]… [--device cuda] [--limit N] [--output FOLDER]
-        [--measure comp,auc,road,saco,randomization]
 
 The second table has the paper's choices where they differ: LIME, and the prototypes' principal component. It is what
-``spit evaluate faithfulness --as-paper`` prints; methods that both tables have are measured once. The last table says
+``table.py 2`` prints; methods that both tables have are measured once. The last table says
 how much maps depend on the class: the mean |correlation| of the predicted class's map with those of 20 other classes.
 
 ImageNet validation images, one for each class. The parent of retrofitted models, DeiT-Tiny through
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import torch
 from provenance import launch, load_models, model_arguments, open_runner, print_provenance
+from tables.protocols import reading
 
 import spit
 from spit.attribution import fit_prototypes
@@ -38,7 +38,6 @@ def main() -> None:
     parser.add_argument("--prototypes", type=Path, action="append", default=[], help="files of prototypes")
     parser.add_argument("--fit", type=Path, help="a folder of photos to make missing prototypes from")
     parser.add_argument("--photos", type=int, default=20, help="photos to measure dependence on the class on")
-    parser.add_argument("--measure", default="comp,auc", help="what spit evaluate faithfulness measures")
     args = parser.parse_args()
     data = args.shared / "data" / "imagenet_val1k"
     samples = spread(find_images(data), args.limit)
@@ -56,8 +55,8 @@ def main() -> None:
             except WeightsError:
                 print(f"prototypes of {model.name}: none; --fit makes them")
                 names.remove("prototype")
-        methods = Methods(tuple(names), args.samples, prototypes=tuple(files), measure=(args.measure,))
-        for cases, chosen in zip(tables, (methods, methods.as_paper()), strict=True):
+        methods = Methods(tuple(names), args.samples, prototypes=tuple(files))
+        for cases, chosen in zip(tables, (methods, reading(methods)), strict=True):
             cases += chosen.cases([model])
     with open_runner(args.output, args.batch) as runner:
         for kind, cases in zip(("", "as-paper-"), tables, strict=True):

@@ -32,17 +32,17 @@ import skimage
 import torch
 from PIL import Image
 from provenance import ROOT, arguments, launch, print_provenance
+from tables.counts import PAPER, Counts
+from tables.protocols import CUT
 
 import spit
 from spit.attribution.drawing import panel_row
 from spit.drawing import Tile, draw_panel
 from spit.drawing.panel import THEMES
 from spit.drawing.pictures import as_picture, draw_overlay
-from spit.evaluation.counts import PAPER, Counts
+from spit.drawing.plots import new_figure, png_of, tidy
 from spit.evaluation.masks import draw_errors, find_samples, read_pair
-from spit.evaluation.report import new_figure, png_of, tidy
 from spit.evaluation.runner import Runner
-from spit.evaluation.saliency import AS_PAPER
 from spit.evaluation.samples import find_images, spread
 from spit.kernels.reference.contraction import region_points, similarity
 from spit.kernels.reference.superpixels import TensorGraph
@@ -168,7 +168,7 @@ def masks(args: Args) -> Image.Image:
     wanted = {f"{number:04d}" for number in SHOWN}
     samples = [sample for sample in find_samples(args.shared / "data" / "ecssd") if sample.name in wanted]
     predictor, tiles = spit.load(args.model, "cpu"), []
-    cut = (AS_PAPER if args.as_paper else Cut()).to_dict()
+    cut = (CUT if args.as_paper else Cut()).to_dict()
     for sample in samples:
         image, truth = read_pair(sample)
         mask = predictor(image).segment(**cut).mask[0].numpy()

@@ -4,7 +4,7 @@
 
 Bars (H200): superpixels 256² batch 256 at most 0.008 ms an image (goal 0.003), 321×481 batch 128 at most
 0.07, 321×481 batch 1 at most 1 ms; features with gradients 256² batch 256 at most 0.006 (goal 0.0013).
-Figures of the published code on an H200 stand beside ours. Throughput beside timm is ``spit bench``'s,
+Figures of the published code on an H200 stand beside ours. Throughput beside timm is ``peers.py``'s,
 labels beside numba's ``spit bench --check``'s, hardware counters ``counters.py``'s.
 """
 

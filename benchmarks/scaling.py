@@ -17,8 +17,8 @@ import spit
 from spit.bench import median_ms, photo_batch
 from spit.bench.photos import sample_photos
 from spit.data.folders import image_paths
-from spit.devices import choose_device
-from spit.evaluation.report import machine, new_figure, png_of, tidy
+from spit.devices import choose_device, machine
+from spit.drawing.plots import new_figure, png_of, tidy
 
 SEED = 0
 SIDES = (128, 256, 512, 1024, 2048, 4096)

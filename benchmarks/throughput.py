@@ -68,7 +68,7 @@ def bare(model: str, batch: int, images: str, device: torch.device) -> float:
     """Images per second of forward, backward and optimizer alone."""
     paths = sample_photos() if is_shard(images) else image_paths(images)
     pixels = photo_batch(paths, batch, SIZE, SIZE, SEED).to(device)
-    rows = measure_stages(model, model_to_time(model), pixels, Timing(peer=False))
+    rows = measure_stages(model, model_to_time(model), pixels, Timing())
     return next(row.images_per_second for row in rows if row.stage == "training")
 
 

@@ -19,8 +19,8 @@ from torch import Tensor
 
 import spit
 from spit.data.photos import Centres, Photos
-from spit.devices import choose_device
-from spit.evaluation.report import machine, new_figure, png_of, tidy
+from spit.devices import choose_device, machine
+from spit.drawing.plots import new_figure, png_of, tidy
 from spit.evaluation.samples import spread
 from spit.model import SpitModel
 from spit.partition import Partition

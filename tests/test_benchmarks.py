@@ -1,5 +1,6 @@
 """The scripts of benchmarks/: missing data is one line and exit code 2, and figures are drawn into new folders."""
 
+import json
 import runpy
 import signal
 import subprocess
@@ -8,9 +9,14 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
+
+import spit
+from spit.evaluation.classification import AnswerCase
+from spit.evaluation.samples import LabelledFolder, labelled_folder
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
@@ -19,14 +25,15 @@ WITHOUT_DATA = {"attention", "attribution", "batch", "cliffs", "cpu", "explorer"
                 "serve"}
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],
          "phi": ["--images", "nowhere"], "scaling": ["--images", "nowhere"], "tau": ["--images", "nowhere"],
-         "throughput": ["--images", "nowhere"],
+         "throughput": ["--images", "nowhere"], "latency": ["--images", "nowhere"], "peers": ["--images", "nowhere"],
+         "table": ["B1", "--data", "nowhere"],
          "imagenette": ["--photos", "nowhere", "--output", "made"],
          "photos": ["--output", "made"],
          "retrofit": ["--parent", "nowhere.pth", "--images", "nowhere", "--validation", "nowhere"]}
 WORKING = """
 from time import sleep
 from provenance import launch
-from spit.evaluation.superpixels.workers import open_workers
+from comparison.workers import open_workers
 
 def main():
     with open_workers(1) as workers:
@@ -128,3 +135,102 @@ def test_the_figures_from_data(run: Run, tmp_path: Path, shared_folder: Callable
     shared = shared_folder("data/ecssd").parents[1]
     assert run("figures", "masks", "counts", "--limit", "1", "--output", "made", "--shared", str(shared))[0] == 0
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["counts.png", "masks.jpg"]
+
+
+@pytest.fixture
+def segmented(photo: Callable[[str, int], torch.Tensor], tmp_path: Path) -> Path:
+    """Two photos of 48 × 48 with two label maps each."""
+    for name in ("chelsea", "coffee"):
+        picture = photo(name, 48).movedim(0, -1).numpy()
+        for folder in ("images", "labels"):
+            (tmp_path / "data" / folder).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(tmp_path / "data" / "images" / f"{name}.png")
+        for human, limit in enumerate((90, 140), start=1):
+            np.save(tmp_path / "data" / "labels" / f"{name}_{human}.npy", (picture.mean(2) > limit).astype(np.uint8))
+    return tmp_path / "data"
+
+
+def test_superpixel_methods_are_compared_at_equal_counts(run: Run, segmented: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    options = ("--data", str(segmented), "--algorithm", "slic,spit", "--count", "40", "--count", "20", "--workers", "0",
+               "--output", str(tmp_path / "out"))
+    assert run("superpixels", *options)[0] == 0
+    rows = json.loads((tmp_path / "out/results.json").read_text())["rows"]
+    assert [(row["method"], row["wanted"]) for row in rows] == [("slic", 20), ("slic", 40), ("spit", 20), ("spit", 40)]
+    assert [row["regions"] for row in rows[2:]] == [20, 40]
+    assert all(row["images"] == 2 and 0 < row["explained_variation"] < 1 for row in rows)
+    assert {"curves.png", "images.jsonl"} < {path.name for path in (tmp_path / "out").iterdir()}
+    lines = (tmp_path / "out/images.jsonl").read_text()
+    assert run("superpixels", *options)[0] == 0
+    assert (tmp_path / "out/images.jsonl").read_text() == lines  # nothing is measured again
+
+
+def test_what_superpixels_cannot_be_compared_on_is_one_line(run: Run, segmented: Path) -> None:
+    base = ("superpixels", "--data", str(segmented), "--workers", "0")
+    code, told = run(*base, "--count", "99999999")
+    assert code == 2
+    assert "at most 144" in told.splitlines()[-1]
+    assert "did you mean 'seeds'" in run(*base, "--algorithm", "seed")[1]
+    (segmented / "labels" / "coffee_1.npy").write_bytes(b"damaged")
+    assert "coffee_1.npy: expected a label map" in run(*base)[1]
+
+
+@pytest.fixture
+def labelled(photo: Callable[[str, int], torch.Tensor], tmp_path: Path) -> Path:
+    """Two classes of two photos of 48 × 48."""
+    for label, names in enumerate((("chelsea", "coffee"), ("astronaut", "rocket"))):
+        (tmp_path / "labelled" / str(label)).mkdir(parents=True)
+        for name in names:
+            Image.fromarray(photo(name, 48).movedim(0, -1).numpy()).save(
+                tmp_path / "labelled" / str(label) / f"{name}.png")
+    return tmp_path / "labelled"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    config = spit.ModelConfig(resolution=4, position_bins=4, gradients=False, width=32, depth=1, heads=2,
+                              layer_scale=None, num_classes=2)
+    return spit.save_model(spit.SpitModel(config), tmp_path / "tiny")
+
+
+@pytest.mark.parametrize(("table", "options", "rows"), [
+    ("1", [], 1), ("1", ["--train"], 1), ("2", ["--method", "flow", "--method", "random"], 2), ("4", [], 3),
+    ("B1", [], 4), ("B2", [], 6)])
+def test_a_table_of_the_paper(run: Run, table: str, options: list[str], rows: int, labelled: Path, tiny: Path,
+                              tmp_path: Path) -> None:
+    given = [*options, str(labelled)] if options == ["--train"] else options
+    assert run("table", table, "--data", str(labelled), "--model", str(tiny), "--size", "32", "--device", "cpu",
+               "--output", str(tmp_path / "out"), *given)[0] == 0
+    document = json.loads((tmp_path / "out/results.json").read_text())
+    assert len(document["rows"]) == rows
+    assert document["images"] == 4
+    if table == "2":
+        assert document["options"][0]["skip"] == 0
+
+
+def test_table_3_is_cut_as_in_the_appendix(run: Run, segmented: Path, tiny: Path, tmp_path: Path) -> None:
+    (segmented / "masks").mkdir()
+    for name in ("chelsea", "coffee"):
+        Image.fromarray(np.eye(48, dtype=np.uint8) * 255).save(segmented / "masks" / f"{name}.png")
+    assert run("table", "3", "--data", str(segmented), "--model", str(tiny), "--output", str(tmp_path / "out"))[0] == 0
+    [row] = json.loads((tmp_path / "out/results.json").read_text())["rows"]
+    assert {key: row["cut"][key] for key in ("tau", "cut_on", "foreground", "clean", "merge")} == {
+        "tau": 1 / 3, "cut_on": "tokens", "foreground": "class_token", "clean": False, "merge": False}
+
+
+def test_squares_as_in_the_paper(monkeypatch: pytest.MonkeyPatch, labelled: Path, tiny: Path) -> None:
+    """ImageNet at the size of the last training, with the model's crop; other images whole at 256²."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    squares = import_module("tables.protocols").squares
+    folder, model = labelled_folder(labelled), spit.load(tiny, "cpu", 32)
+    model.model.config = model.model.config.replace(train_size=24, eval_size=40)
+    other = squares(model, folder)
+    assert (other.size, other.model.config.eval_crop) == (256, None)
+    assert (model.size, model.model.config.eval_crop) == (32, 0.875)
+    assert squares(model, folder, 48).size == 48
+    known = squares(model, LabelledFolder(folder.root, ("n01440764", "n01443537"), folder.images))
+    assert (known.size, known.model.config.eval_crop) == (24, 0.875)
+    square = AnswerCase(squares(model, folder, 20)).read(folder.images[0])
+    whole = Image.open(folder.images[0].image).convert("RGB").resize((20, 20), Image.Resampling.BICUBIC)
+    assert np.array_equal(square.movedim(0, -1).numpy(), np.array(whole))

@@ -1,4 +1,5 @@
 import io
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from spit.drawing.heat import ANCHORS
 from spit.drawing.masks import DARK, LIGHT
 from spit.drawing.panel import BAR, GAP, LARGEST, MARGIN, SMALLEST, THEMES, Theme, fit, level
 from spit.drawing.pictures import grow
-from spit.errors import ImageError
+from spit.drawing.plots import new_figure, png_of, tidy
+from spit.errors import ImageError, MissingExtra
 from spit.tokenizers import PatchTokenizer
 
 
@@ -231,3 +233,16 @@ def test_bars_are_as_long_as_probabilities(theme: Theme) -> None:
     assert not orange[101:].any()
     assert (picture[0, 0] == ImageColor.getrgb(theme.paper)).all()
     assert draw_bars([], 30, 20, theme).size == (30, 20)
+
+
+def test_a_figure_as_a_file() -> None:
+    pytest.importorskip("matplotlib")
+    figure = new_figure(2, 1, "title")
+    tidy(figure.subplots(), "axes")
+    assert png_of(figure).startswith(b"\x89PNG")
+
+
+def test_a_figure_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match="plots"):
+        new_figure(2, 1, "title")

@@ -19,8 +19,8 @@ from interop.test_timm import vit
 from spit import predictor, weights
 from spit.attribution import PrototypeProjection, fit_prototypes
 from spit.data.crops import central_square
+from spit.devices import has_bf16
 from spit.errors import ImageError
-from spit.evaluation.runner import _has_bf16
 from spit.kernels.concurrency import torch_threads
 from spit.predictor import Prediction, Predictor, at_size, resize
 from spit.tokens import Tokens
@@ -350,7 +350,7 @@ def test_an_image_alone_and_in_a_batch(tokenizer: str, images: list[Tensor]) -> 
             assert torch.equal(answer[0], backwards[name][-1 - index]), name
 
 
-@pytest.mark.skipif(not _has_bf16(), reason="this CPU has no bf16")
+@pytest.mark.skipif(not has_bf16(), reason="this CPU has no bf16")
 def test_bf16_on_a_cpu(images: list[Tensor]) -> None:
     predictor = spit.load("spit_tiny_16", device="cpu")
     exact = predictor(images)

@@ -1,12 +1,24 @@
-"""The device that a user names."""
+"""The device and the precision that a user names."""
 
+import platform
 import re
+from dataclasses import dataclass
 
 import torch
 
+from spit.options import Options, option
 from spit.tokens import plural
 
 DEVICE = re.compile(r"(?P<kind>cpu|cuda)(:(?P<index>\d{1,4}))?")
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Precise(Options):
+    """How exactly the transformer computes."""
+
+    precision: str | None = option(None, "Precision of the transformer (default: fp32). On a CPU, bf16 needs "
+                                         "AVX512_BF16; fp16 needs a GPU. Tokens stay exact", choices=PRECISIONS)
 
 
 def choose_device(name: str) -> str:
@@ -22,3 +34,24 @@ def choose_device(name: str) -> str:
                          f"{'no CUDA device' if present == 0 else plural(present, 'device')} for {name!r}; use cpu"
                          f"{' or cuda:0' if found['kind'] == 'cuda' and present else ''}")
     return str(name)
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """A precision as a context; ValueError if the device computes slower in it than in fp32."""
+    if device.type == "cpu" and precision == "fp16":
+        raise ValueError("fp16 is for a GPU; use fp32 or bf16 on a CPU")
+    if device.type == "cpu" and precision == "bf16" and not has_bf16():
+        raise ValueError("bf16 needs a GPU, or a CPU with AVX512_BF16, which this one does not have; use fp32")
+    return torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32")
+
+
+def has_bf16() -> bool:
+    """Whether the CPU multiplies in bf16, and the system allows what its matrix unit needs."""
+    return torch.cpu._is_avx512_bf16_supported() and (not torch.cpu._is_amx_tile_supported() or torch.cpu._init_amx())
+
+
+def machine(device: torch.device | str = "cuda") -> str:
+    """The GPU, or the processor with its threads if there is none or the device is a CPU."""
+    if torch.device(device).type == "cuda" and torch.cuda.is_available():
+        return torch.cuda.get_device_name(device)
+    return f"{platform.processor() or platform.machine()}, {plural(torch.get_num_threads(), 'thread')}"

@@ -1,8 +1,9 @@
-"""JSON and TOML: a text from outside that cannot be read is a ValueError, however it is damaged; and differences."""
+"""JSON and TOML: a text from outside that cannot be read is a ValueError, however damaged; differences; tables."""
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 SHOWN = 3  # differences that a message names
@@ -81,3 +82,39 @@ def _read(parse: Callable[[Any], Any], text: str | bytes) -> Any:
         return parse(text)
     except RecursionError:  # a thousand brackets; no document of ours has ten
         raise ValueError("expected lists and tables at most a few levels deep, got more than can be read") from None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table.
+
+    Attributes:
+        headings: of the columns; those after the first ``words`` hold figures.
+        title: if a report has several tables.
+        marked: indices of rows to emphasise.
+    """
+
+    headings: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    words: int = 1
+    title: str = ""
+    marked: Collection[int] = ()
+
+    def markdown(self) -> str:
+        """The table with its title."""
+        rows = [[cell.replace("|", "&#124;") for cell in row] for row in (self.headings, *self.cells)]
+        for index in self.marked:
+            rows[index + 1][0] = f"**{rows[index + 1][0]}**"
+        rule = ["---"] * self.words + ["---:"] * (len(self.headings) - self.words)
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        title = [f"## {self.title}", ""] if self.title else []
+        return "\n".join([*title, lines[0], f"|{'|'.join(rule)}|", *lines[1:], ""])
+
+
+def as_text(value: Any) -> str:
+    """A setting as a report shows it: ``yes``, ``none``, or ``0.1, 0.2``."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(as_text, value)) if isinstance(value, list | tuple) else str(value)

@@ -10,7 +10,7 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 @pytest.mark.parametrize("training", [True, False])
 def test_every_stage_has_a_row(training: bool) -> None:
-    timing = Timing(compiled=False, training=training, peer=False, rounds=1)
+    timing = Timing(compiled=False, training=training, rounds=1)
     photos = photo_batch(sample_photos(), 2, 32, 32)
     rows = list(measure_stages("ours", model_to_time("spit_tiny_16"), photos, timing))
     assert [row.stage for row in rows] == ["tokenizer", "features", "inference"] + ["training"] * training
@@ -31,7 +31,7 @@ def test_precision(precision: str, expected: torch.dtype | None) -> None:
     model = model_to_time("spit_tiny_16")
     model.register_forward_hook(lambda *_: seen.add(
         torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None))
-    timing = Timing(precision=precision, training=False, peer=False, rounds=1)
+    timing = Timing(precision=precision, training=False, rounds=1)
     list(measure_stages("ours", model, photo_batch(sample_photos(), 1, 32, 32), timing))
     assert seen == {expected}
 

@@ -1,4 +1,4 @@
-"""``spit evaluate classification``, ``swap``, ``threshold`` and ``counts``."""
+"""``spit evaluate classification`` and ``swap``."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def test_classification(spit: Run, data: Path, model: Path) -> None:
     assert "6 images of" in result.out
     assert "Wilson" in result.out
     assert f"│ {model} " in result.out
-    for absent in ("top-5", "ReaL", "--as-paper", "seeds"):
+    for absent in ("top-5", "ReaL", "seeds"):
         assert absent not in result.out
 
 
@@ -102,31 +102,12 @@ def test_swap(spit: Run, data: Path, model: Path) -> None:
     assert rows[1]["top1"]["spread"] is not None
 
 
-@pytest.mark.parametrize("verb", ["classification", "swap"])
-def test_as_paper(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Path]) -> None:
-    model = save_tiny(num_classes=2, tokenizer="voronoi", tokenizer_options={"cells": 6})
-    base = ("evaluate", verb, "--data", data, "--model", model, "--limit", 4, "--json")
-    plain, paper = spit(*base).json, spit(*base, "--as-paper").json
-    assert (plain["size"], paper["size"]) == (224, 256)
-    assert spit(*base, "--as-paper", "--size", 32).json["size"] == 32
-    if verb == "classification":
-        assert plain["interval"] == "Wilson, 95 %"
-        assert paper["interval"] == "Student over several runs, else Wilson, 95 %"
-        assert "the paper fits no head" in spit(*base[:-1], "--as-paper", "--head", "linear").error
-
-
-def test_threshold(spit: Run, data: Path, model: Path) -> None:
-    result = spit("evaluate", "threshold", "--data", data, "--model", model, "--size", 32, "--threshold", 0.2,
-                  "--threshold", 0, "--json")
-    assert [row["threshold"] for row in result.json["rows"]] == [0, 0.2, None]
-
-
 def _of_size(model: SpitModel, size: int | None) -> SpitModel:
     model.config = model.config.replace(eval_size=size)
     return model
 
 
-@pytest.mark.parametrize("verb", ["classification", "swap", "threshold", "faithfulness"])
+@pytest.mark.parametrize("verb", ["classification", "swap", "faithfulness"])
 def test_models_are_asked_at_their_own_size(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Path],
                                             tmp_path: Path) -> None:
     own = save_tiny(num_classes=2, eval_size=32)
@@ -140,15 +121,6 @@ def test_models_are_asked_at_their_own_size(verb: str, spit: Run, data: Path, sa
         *base, f"{own},{other}").error
 
 
-def test_counts(spit: Run, data: Path, tmp_path: Path) -> None:
-    base = ("evaluate", "counts", "--data", data, "--size", 32, "--levels", 2, "--limit", 4)
-    document = spit(*base, "-o", tmp_path / "out", "--json").json
-    assert (document["images"], [row["level"] for row in document["rows"]]) == (4, [1, 2])
-    assert document["tokenizer"]["levels"] == 2
-    assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 4
-    assert "Regions at each level" in spit(*base).out
-
-
 def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
     def error(verb: str, *arguments: object) -> str:
         return spit("evaluate", verb, *arguments).error
@@ -156,8 +128,8 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     both = ("--data", data, "--model", model)
     assert "a model of 1000 classes" in error("swap", "--data", data)  # the default model
     assert "nowhere: expected a folder" in error("swap", "--data", tmp_path / "nowhere", "--model", model)
-    assert "did you mean spit_tiny_16" in error("threshold", "--data", data, "--model", "spit_tiny")
-    assert "no trained weights of spit_large_16 come" in error("threshold", "--data", data, "--model", "spit_large_16")
+    assert "did you mean spit_tiny_16" in error("swap", "--data", data, "--model", "spit_tiny")
+    assert "no trained weights of spit_large_16 come" in error("swap", "--data", data, "--model", "spit_large_16")
     assert "once, got one twice" in error("swap", *both, "--model", model)
     assert "logits, knn, linear" in error("classification", *both, "--head", "svm", "--train", data)
     assert "give one of --train" in error("classification", *both, "--head", "knn")
@@ -165,11 +137,8 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     assert "more than 3 images" in error("classification", *both, "--head", "knn", "--train-per-class", 3)
     assert "real.json" in error("classification", *both, "--real", tmp_path / "real.json")
     assert "fp32, bf16" in error("classification", *both, "--precision", "fp8")
-    assert "--threshold of at least 0" in error("threshold", *both, "--threshold", -1)
-    assert "only superpixels have levels" in error("counts", "--data", data, "--tokenizer", "patch")
     (tmp_path / "file").write_text("")
-    for verb, arguments in (("swap", both), ("counts", ("--data", data))):
-        assert "got the file" in error(verb, *arguments, "-o", tmp_path / "file")
+    assert "got the file" in error("swap", *both, "-o", tmp_path / "file")
     (data / "class0" / "0.png").write_text("no image")
     assert "0.png" in error("classification", *both, "--size", 32)
     (data / "class2").mkdir()
@@ -178,7 +147,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
 
 
 def test_help(spit: Run) -> None:
-    for verb in ("classification", "swap", "threshold", "counts"):
+    for verb in ("classification", "swap"):
         assert verb in spit("evaluate", "--help").out
         assert "--device" in spit("evaluate", verb, "--help").out
 

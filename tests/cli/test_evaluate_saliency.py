@@ -57,21 +57,6 @@ def test_which_images_and_tokens(spit: Run, data: Path, model: Path) -> None:
     assert fine > 2 * coarse
 
 
-def test_as_paper(spit: Run, data: Path, model: Path) -> None:
-    """App. E: τ = 1/3 and the foreground by class tokens; another cut beside it is refused."""
-    base = ("evaluate", "saliency", "--data", data, "--model", model, "--json")
-    [row] = spit(*base, "--as-paper").json["rows"]
-    assert {key: row["cut"][key] for key in ("tau", "cut_on", "layer", "foreground", "scales")} == {
-        "tau": 1 / 3, "cut_on": "tokens", "layer": -1, "foreground": "class_token", "scales": 1}
-    options = ("--tau", str(1 / 3), "--foreground", "class_token", "--no-clean", "--no-merge")
-    by_hand = spit(*base, *options).json["rows"][0]
-    assert (row["max_f"], row["max_f_paper"], row["iou"]) == tuple(
-        by_hand[name] for name in ("max_f", "max_f_paper", "iou"))
-    for given, named in ((("--tau", 0.4), "--tau"), (("--method", "cut", "--no-clean"), "--method and --no-clean")):
-        refused = spit(*base[:-1], "--as-paper", *given).error
-        assert refused == f"spit: --as-paper sets the options of the cut; leave out {named}\n"
-
-
 def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
     def error(*arguments: object) -> str:
         return spit("evaluate", "saliency", *arguments).error

@@ -14,10 +14,9 @@ from typer.models import OptionInfo
 
 import spit
 from spit.cli.app import app
-from spit.cli.options import Models, Running, TokenizerChoice, command, flags_given, tokenizer_choice
+from spit.cli.options import Models, Running, TokenizerChoice, command, tokenizer_choice
 from spit.config import ModelConfig
 from spit.options import Options, option
-from spit.segmentation import Cut
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, VoronoiTokenizer
 
 Choice = tokenizer_choice()
@@ -159,11 +158,6 @@ def test_devices() -> None:
     assert Running("cpu").place == "cpu"
     with pytest.raises(ValueError, match="cpu, cuda or auto"):
         _ = Running("tpu").place
-
-
-def test_flags_that_were_given() -> None:
-    assert flags_given(Cut()) == []
-    assert flags_given(Cut(method="cut", cut_on="keys", clean=False)) == ["--cut-on", "--method", "--no-clean"]
 
 
 def options() -> Iterator[tuple[str, str, inspect.Parameter]]:

@@ -13,8 +13,8 @@ from PIL import Image
 from spit.data.folders import EXTENSIONS, image_paths, read_about
 from spit.data.images import load_image
 from spit.drawing import encode_png
+from spit.drawing.plots import new_figure, png_of
 from spit.errors import ImageError
-from spit.evaluation.report import new_figure, png_of
 
 
 def touch(root: Path, *names: str) -> None:

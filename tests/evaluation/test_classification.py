@@ -11,7 +11,7 @@ from PIL import Image
 from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.errors import ImageError
-from spit.evaluation.classification import AnswerCase, Classification, Head, Result, as_paper, class_tokens, seeded
+from spit.evaluation.classification import AnswerCase, Classification, Head, Result, class_tokens, seeded
 from spit.evaluation.intervals import over_runs
 from spit.evaluation.runner import Record, Runner
 from spit.evaluation.samples import LabelledFolder, Sample, find_images, labelled_folder, spread
@@ -163,22 +163,6 @@ def test_the_interval_of_table_g1_is_over_the_runs(predictor: Make, labelled: Pa
     assert other.top1.high - other.top1.value == pytest.approx(
         min(2.7764451 * one.top1.spread / 5**0.5, 1 - one.top1.value))
     assert paper.document()["interval"] == "Student over several runs, else Wilson, 95 %"
-
-
-def test_squares_as_in_the_paper(predictor: Make, labelled: Path) -> None:
-    """ImageNet at the size of the last training, with the model's crop; other images whole at 256²."""
-    folder, model = labelled_folder(labelled), predictor()
-    model.model.config = model.model.config.replace(train_size=24, eval_size=40)
-    other = as_paper(model, folder)
-    assert (other.size, other.model.config.eval_crop) == (256, None)
-    assert (model.size, model.model.config.eval_crop) == (32, 0.875)
-    assert as_paper(model, folder, 48).size == 48
-    imagenet = LabelledFolder(folder.root, ("n01440764", "n01443537", "n01484850"), folder.images)
-    known = as_paper(model, imagenet)
-    assert (known.size, known.model.config.eval_crop) == (24, 0.875)
-    square = AnswerCase(as_paper(model, folder, 20)).read(folder.images[0])
-    whole = Image.open(folder.images[0].image).convert("RGB").resize((20, 20), Image.Resampling.BICUBIC)
-    assert np.array_equal(square.movedim(0, -1).numpy(), np.array(whole))
 
 
 @pytest.fixture

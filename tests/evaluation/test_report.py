@@ -1,11 +1,11 @@
 import json
-import sys
 from dataclasses import dataclass, replace
 
 import pytest
 
-from spit.errors import MissingExtra
-from spit.evaluation.report import Report, Sheet, as_text, check_matplotlib, machine, new_figure, png_of, tidy
+from spit.devices import machine
+from spit.documents import Sheet, as_text
+from spit.evaluation.report import Report
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,3 @@ def test_json() -> None:
     document = json.loads(json.dumps(REPORT.document()))
     assert (document["size"], document["device"], document["images"]) == (224, "cpu", 3)
     assert document["rows"] == [{"top1": 0.5}]
-
-
-def test_a_figure_as_a_file() -> None:
-    pytest.importorskip("matplotlib")
-    figure = new_figure(2, 1, "title")
-    tidy(figure.subplots(), "axes")
-    assert png_of(figure).startswith(b"\x89PNG")
-
-
-def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match="plots"):
-        check_matplotlib()

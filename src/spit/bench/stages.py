@@ -1,4 +1,4 @@
-"""Each stage of a model timed on one batch, and timm's ViT of the same size beside it."""
+"""Each stage of a model timed on one batch."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,34 +11,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spit.evaluation.runner import PRECISIONS, Computing, autocast
+from spit.devices import PRECISIONS, autocast
+from spit.evaluation.runner import Computing
 from spit.model import SpitModel
 from spit.options import option
-from spit.registry import ARCHITECTURES, SIZES, create_model, load_model
+from spit.registry import ARCHITECTURES, create_model, load_model
 
 Answer = TypeVar("Answer")
 Say = Callable[[str], None]
 Cast = Callable[[], torch.autocast]
 MODE = "reduce-overhead"  # CUDA graphs, as spit train uses them
-DROP_PATH = 0.2  # as the paper trains; timm's model has LayerScale if ours has it
+DROP_PATH = 0.2  # as the paper trains
 
 
 @dataclass(frozen=True)
 class Timing(Computing):
     """What is timed, and how."""
 
-    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 8; with --latency 1 to 64)",
-                               least=1)
+    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 8)", least=1)
     precision: str | None = option(None, "Precision of the transformer (default: on a GPU bf16, on a CPU fp32). On a "
                                          "CPU, bf16 needs AVX512_BF16; fp16 needs a GPU. Tokens stay exact",
                                    choices=PRECISIONS)
-    compiled: bool | None = option(None, "torch.compile, for timm's model as well (default: on a GPU)", flag="compile")
-    peer_mode: str = option("default", "Mode of torch.compile for timm's model; spit's is compiled as spit train does",
-                            choices=("default", "reduce-overhead", "max-autotune"))
+    compiled: bool | None = option(None, "torch.compile (default: on a GPU)", flag="compile")
     training: bool = option(True, "Time training steps too")
-    peer: bool = option(True, "Time timm's ViT of the same width in the same run, if timm is installed")
-    rounds: int | None = option(None, "Timed calls, whose median counts (default: on a GPU 20, on a CPU 5; "
-                                      "with --latency 200 and 50)", least=1)
+    rounds: int | None = option(None, "Timed calls, whose median counts (default: on a GPU 20, on a CPU 5)", least=1)
 
     def on(self, device: torch.device) -> "Timing":
         """The same with the device's defaults in place of None."""
@@ -88,44 +84,40 @@ def measure_stages(name: str, model: SpitModel, images: Tensor, timing: Timing =
     Shape:
         images ``(B, 3, H, W)`` uint8 on the device, where the model is moved too.
     """
-    device = images.device
-    timing = timing.on(device)
-    cast = timing.cast(device)
-
-    def row(stage: str, title: str, tokens: float, function: Callable[[], Any]) -> Row:
-        say(f"Timing {stage}, {title}")
-        milliseconds, peak = with_peak_gib(partial(median_ms, function, device, timing.rounds or 20, warm_up=5), device)
-        return Row(stage, title, milliseconds / len(images), 1000 * len(images) / milliseconds, peak, tokens)
-
-    model = model.to(device)
+    timing = timing.on(images.device)
+    model = model.to(images.device)
     partition = model.tokenizer(images)
     tokens = float(partition.counts.float().mean())
-    yield row("tokenizer", name, tokens, lambda: model.tokenizer(images))
-    yield row("features", name, tokens, lambda: model.extractor(images, partition))
-    runs: list[tuple[str, nn.Module, Tensor, float]] = [(name, model, images, tokens)]
-    peer = peer_of(model, images.shape[-1], device) if timing.peer else None
-    if peer is not None:  # its input is what its data loader gives; the values do not change its speed
-        runs.append((*peer, torch.randn_like(images, dtype=timing.dtype), float(images.shape[-1] // 16) ** 2))
-    for title, network, pixels, count in runs:
-        if timing.compiled:
-            network.compile(mode=MODE if network is model else timing.peer_mode)
-        yield row("inference", title, count, _inference(network, pixels, cast))
-        if timing.training:
-            yield row("training", title, count, _training(network, pixels, cast))
+    for stage, function in (("tokenizer", lambda: model.tokenizer(images)),
+                            ("features", lambda: model.extractor(images, partition))):
+        say(f"Timing {stage}, {name}")
+        yield _row(stage, name, tokens, function, images, timing)
+    yield from measure_network(name, model, images, tokens, timing, say, MODE)
 
 
-def peer_of(model: SpitModel, side: int, device: torch.device) -> tuple[str, nn.Module] | None:
-    """timm's ViT of the same width for images of a side, with its title; None if timm is missing or has none."""
-    size = next((name for name, (own, _, _) in SIZES.items() if own == model.config.width), None)
-    try:
-        import timm
-    except ImportError:
-        return None
-    if size is None:
-        return None
-    name = f"vit_{size}_patch16_224"
-    peer = timm.create_model(name, img_size=side, init_values=model.config.layer_scale, drop_path_rate=DROP_PATH)
-    return f"timm {timm.__version__} {name}", peer.to(device)
+def measure_network(name: str, network: nn.Module, images: Tensor, tokens: float, timing: Timing,
+                    say: Say = lambda _: None, mode: str = "default") -> Iterator[Row]:
+    """Inference and training of a network, ours or another.
+
+    Args:
+        tokens: of an image, for the rows.
+        mode: of torch.compile.
+    """
+    timing = timing.on(images.device)
+    cast = timing.cast(images.device)
+    if timing.compiled:
+        network.compile(mode=mode)
+    say(f"Timing inference, {name}")
+    yield _row("inference", name, tokens, _inference(network, images, cast), images, timing)
+    if timing.training:
+        say(f"Timing training, {name}")
+        yield _row("training", name, tokens, _training(network, images, cast), images, timing)
+
+
+def _row(stage: str, name: str, tokens: float, function: Callable[[], Any], images: Tensor, timing: Timing) -> Row:
+    calls = partial(median_ms, function, images.device, timing.rounds or 20, warm_up=5)
+    milliseconds, peak = with_peak_gib(calls, images.device)
+    return Row(stage, name, milliseconds / len(images), 1000 * len(images) / milliseconds, peak, tokens)
 
 
 def _inference(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], None]:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from spit.cli.console import print_json, show, shown, waiting
-from spit.cli.evaluate import JsonOnly
-from spit.cli.options import Output
+from spit.cli.options import JsonOnly, Output
 from spit.interop import read_file
 from spit.options import Options, option
 from spit.parts import TOKENIZERS

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from spit.cli.console import print_json, show, tell, waiting
-from spit.cli.evaluate import JsonOnly
+from spit.cli.options import JsonOnly
 from spit.doctor import describe_machine, examine
 
 

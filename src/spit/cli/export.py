@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from spit.cli.console import print_json, show, shown, tell, waiting
-from spit.cli.evaluate import JsonOnly
-from spit.cli.options import Models
+from spit.cli.options import JsonOnly, Models
 from spit.cli.outputs import check_folder
 from spit.export import Exporting
 from spit.export import export as write

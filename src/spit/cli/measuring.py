@@ -13,8 +13,10 @@ from rich.text import Text
 from spit.cli.console import LongBar, answers, print_json, shown, tell
 from spit.cli.options import Output, Running
 from spit.cli.outputs import check_folder, write_files
+from spit.documents import Sheet
+from spit.drawing.plots import check_matplotlib
 from spit.errors import MissingExtra, Stopped
-from spit.evaluation.report import Report, Sheet, check_matplotlib
+from spit.evaluation.report import Report
 from spit.evaluation.runner import Batching, Protocol, Runner
 from spit.options import Options, option, same
 
@@ -33,13 +35,6 @@ class Evaluating(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_folder(self.output)
-
-
-@dataclass(frozen=True)
-class Protocols(Options):
-    """Whose protocol a table follows."""
-
-    as_paper: bool = option(False, "Use the paper's protocol for this table")
 
 
 def measure(protocol: Protocol, evaluating: Evaluating, running: Running,

@@ -22,7 +22,7 @@ from spit.cli.outputs import check_folder
 from spit.config import ModelConfig
 from spit.data.images import MAX_PIXELS, load_image
 from spit.devices import choose_device
-from spit.options import Options, Spec, declared, option
+from spit.options import Options, Spec, declared, option, same
 from spit.parts import TOKENIZERS
 from spit.predictor import Predictor, load
 from spit.tokenizers import Tokenizer, create_tokenizer
@@ -46,6 +46,13 @@ class Running(Options):
     def place(self) -> str:
         """The device, checked."""
         return choose_device(self.device)
+
+
+@dataclass(frozen=True)
+class JsonOnly(Options):
+    """How a command answers that runs on the CPU only."""
+
+    as_json: bool = same(Running, "as_json", False)
 
 
 @dataclass(frozen=True)
@@ -256,12 +263,6 @@ def command(verb: Callable[..., Any]) -> Callable[..., Any]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
-
-
-def flags_given(options: Any) -> list[str]:
-    """The flags of the options that differ from their defaults, as the command line has them."""
-    return [_flag(item, spec).replace("--", "--no-" if getattr(options, item.name) is False else "--", 1)
-            for item, _, spec in declared(type(options)) if getattr(options, item.name) != item.default]
 
 
 def _words(kinds: Iterable[Any]) -> set[str]:

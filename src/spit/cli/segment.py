@@ -16,9 +16,9 @@ from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, answer_each, find_inputs, show_files
 from spit.cli.options import Images, Merging, Models, Output, Reading, Running, TokenizerChoice
 from spit.data.images import header_size
+from spit.devices import Precise, autocast
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
-from spit.evaluation.runner import Precise, autocast
 from spit.options import Options, option
 from spit.predictor import ALONE, SEEN
 from spit.segmentation import Cut, Segmentation, looking, segment_prediction

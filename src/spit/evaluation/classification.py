@@ -14,11 +14,11 @@ from torch import Tensor
 
 from spit.data.crops import central_square
 from spit.data.images import load_image
+from spit.documents import Sheet
 from spit.evaluation.heads import fit_linear, knn_scores
 from spit.evaluation.intervals import Score, over_runs, proportion, scipy_stats
-from spit.evaluation.report import Sheet
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
-from spit.evaluation.samples import LabelledFolder, Sample, class_indices, is_imagenet, labelled_folder, read_real
+from spit.evaluation.samples import LabelledFolder, Sample, class_indices, labelled_folder, read_real
 from spit.model import Output
 from spit.options import Options, option
 from spit.predictor import Predictor
@@ -27,7 +27,6 @@ from spit.tokens import plural
 IMAGENET = 1000
 SEEDS = 5  # runs of a model whose tokens are random, as the paper does for RViT
 TOP = 5
-TRANSFER_SIZE = 256  # of CIFAR-100's and Caltech-256's images in App. C
 Scoring = Callable[[Sequence[Sequence[float]]], Score]
 RealLabels = Sequence[frozenset[int]]
 
@@ -113,23 +112,6 @@ def seeded(predictor: Predictor) -> list[Predictor]:
     if predictor.model.config.tokenizer != "voronoi":
         return [predictor]
     return [predictor.with_tokenizer("voronoi", seed=seed) for seed in range(SEEDS)]
-
-
-def as_paper(predictor: Predictor, test: LabelledFolder, size: int | None = None) -> Predictor:
-    """The predictor with the paper's squares of a data set.
-
-    ImageNet's images have the size that the model was last trained at, and the model's own crop: the paper does not
-    describe its crop. Images of other data sets are rescaled whole to 256² (App. C, fine tuning).
-
-    Args:
-        size: side of the squares instead of these.
-    """
-    model = predictor.model.view()
-    config = model.config
-    if is_imagenet(test):
-        return Predictor(model, predictor.name, size or config.train_size or config.eval_size)
-    model.config = config.replace(eval_crop=None)
-    return Predictor(model, predictor.name, size or TRANSFER_SIZE)
 
 
 @dataclass(frozen=True)

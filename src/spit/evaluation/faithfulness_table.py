@@ -1,19 +1,20 @@
 """What attributions score, image by image, as rows, tests and curves (Table 2)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 import torch
 from torch import Tensor
 
+from spit.documents import Sheet
+from spit.drawing.plots import new_figure, png_of, tidy
 from spit.evaluation.intervals import Score, TTest, mean, paired_ttest
-from spit.evaluation.report import Sheet, new_figure, png_of, tidy
 
 QUANTILES = (0.01, 0.05, 0.2, 0.5)  # Q of App. D
 BASES = ("lime", "random")  # what methods are tested against
 COLORS = {"flow": "#1b7837", "rollout": "#5aae61", "prototype": "#762a83", "lime": "#e08214", "relevance": "#4e79a7",
-          "token_rise": "#d6604d", "token_shapley": "#b2182b", "token_occlusion": "#f4a582", "random": "#8c8c8c"}
+          "token_rise": "#d6604d", "random": "#8c8c8c"}
 PAPER = {  # Table 2, B16 models: comprehensiveness and sufficiency
     ("patch", "lime"): (0.244, 0.543), ("patch", "flow"): (0.160, 0.664), ("patch", "prototype"): (0.206, 0.710),
     ("voronoi", "lime"): (0.236, 0.591), ("voronoi", "flow"): (0.223, 0.685), ("voronoi", "prototype"): (0.209, 0.691),
@@ -24,9 +25,7 @@ PAPER = {  # Table 2, B16 models: comprehensiveness and sufficiency
 
 FIGURES = {  # by name: heading, and whether more is better
     "comprehensiveness": ("Comp ↑", True), "sufficiency": ("Suff ↓", False), "insertion": ("insertion AUC ↑", True),
-    "deletion": ("deletion AUC ↓", False), "road": ("ROAD ↑", True), "saco": ("SaCo ↑", True),
-    "pointing": ("pointing game ↑", True), "outside": ("outside the object ↓", False),
-    "random_head": ("random head ↓", False), "random_model": ("random model ↓", False), "seconds": ("s/image", False),
+    "deletion": ("deletion AUC ↓", False), "seconds": ("s/image", False),
 }
 
 
@@ -39,7 +38,7 @@ class Faithfulness:
         whole, blank: probability of the predicted class of each image, and with all pixels taken away, ``(n,)``.
         removed, kept: for each image and share, without the most important pixels, and with nothing but them,
             ``(n, shares)``.
-        further: figures of each image by their names in ``FIGURES``.
+        seconds: of each image's explanation.
     """
 
     model: str
@@ -50,7 +49,7 @@ class Faithfulness:
     blank: Tensor
     removed: Tensor
     kept: Tensor
-    further: Mapping[str, list[float]] = field(default_factory=dict)
+    seconds: list[float]
 
     def comprehensiveness(self) -> list[float]:
         """``1/|Q| Σ_q (Φ(x) − Φ(x ∖ x_{>q}))`` of each image; higher is better."""
@@ -75,7 +74,7 @@ class Faithfulness:
             places = torch.tensor([0.0, *self.shares, 1.0], dtype=torch.float64)
             found["insertion"] = torch.trapezoid(self.insertion(), places).tolist()
             found["deletion"] = torch.trapezoid(self.deletion(), places).tolist()
-        return {**found, **self.further}
+        return {**found, "seconds": self.seconds}
 
     def _drop(self, probabilities: Tensor) -> list[float]:
         columns = [self.shares.index(quantile) for quantile in QUANTILES]
@@ -155,7 +154,7 @@ def further_sheet(rows: Sequence[Row]) -> Sheet:
         if any(tests) and row.method != "random":
             cells.append([row.model, f"{row.method} against lime", *(str(test or "") for test in tests)])
     return Sheet(["model", "attribution", *(FIGURES[name][0] for name in names)], cells, words=2,
-                 title="Further protocols")
+                 title="Further figures")
 
 
 def draw_curves(rows: Sequence[Row], title: str) -> bytes:

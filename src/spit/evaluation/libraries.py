@@ -5,8 +5,7 @@ from typing import Any
 
 from spit.errors import MissingExtra
 
-EXTRAS = {"matplotlib": ("matplotlib", "plots"), "scipy": ("scipy", "evaluate"),
-          "skimage": ("scikit-image", "evaluate")}
+EXTRAS = {"scipy": ("scipy", "evaluate"), "skimage": ("scikit-image", "evaluate")}
 
 
 def library(module: str, purpose: str) -> Any:

@@ -1,43 +1,13 @@
-"""Report: what an evaluation found, as tables, as JSON and as Markdown, and the parts that every plot shares."""
+"""Report: what an evaluation found, as tables, as JSON and as Markdown."""
 
-import io
-import platform
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
-
 from spit import __version__
-from spit.evaluation.libraries import library
+from spit.devices import machine
+from spit.documents import Sheet, as_text
 from spit.tokens import plural
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table.
-
-    Attributes:
-        headings: of the columns; those after the first ``words`` hold figures.
-        title: if a report has several tables.
-        marked: indices of rows to emphasise.
-    """
-
-    headings: Sequence[str]
-    cells: Sequence[Sequence[str]]
-    words: int = 1
-    title: str = ""
-    marked: Collection[int] = ()
-
-    def markdown(self) -> str:
-        """The table with its title."""
-        rows = [[cell.replace("|", "&#124;") for cell in row] for row in (self.headings, *self.cells)]
-        for index in self.marked:
-            rows[index + 1][0] = f"**{rows[index + 1][0]}**"
-        rule = ["---"] * self.words + ["---:"] * (len(self.headings) - self.words)
-        lines = [f"| {' | '.join(row)} |" for row in rows]
-        title = [f"## {self.title}", ""] if self.title else []
-        return "\n".join([*title, lines[0], f"|{'|'.join(rule)}|", *lines[1:], ""])
 
 
 @dataclass(frozen=True)
@@ -81,46 +51,3 @@ class Report:
         """The tables with title, head and notes."""
         return "\n".join([f"# {self.title}", "", self.head, "", *(sheet.markdown() for sheet in self.sheets),
                           self.notes, ""])
-
-
-def as_text(value: Any) -> str:
-    """A setting as a report shows it: ``yes``, ``none``, or ``0.1, 0.2``."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(as_text, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def machine(device: torch.device | str = "cuda") -> str:
-    """The GPU, or the processor with its threads if there is none or the device is a CPU."""
-    if torch.device(device).type == "cuda" and torch.cuda.is_available():
-        return torch.cuda.get_device_name(device)
-    return f"{platform.processor() or platform.machine()}, {plural(torch.get_num_threads(), 'thread')}"
-
-
-def check_matplotlib() -> Any:
-    """The module ``matplotlib.figure``; raises MissingExtra before the work that would fail after it."""
-    return library("matplotlib.figure", "drawing curves")
-
-
-def new_figure(width: float, height: float, title: str) -> Any:
-    """An empty figure, in inches."""
-    figure = check_matplotlib().Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(title, fontsize=13)
-    return figure
-
-
-def tidy(axes: Any, title: str = "") -> None:
-    """A light grid, no frame above and to the right."""
-    axes.grid(True, which="major", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    if title:
-        axes.set_title(title, fontsize=10.5, loc="left")
-
-
-def png_of(figure: Any) -> bytes:
-    """The figure as a PNG file, which says that spit wrote it."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=130, format="png", metadata={"Software": "spit"})
-    return buffer.getvalue()

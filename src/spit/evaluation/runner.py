@@ -20,9 +20,10 @@ from typing import Any, BinaryIO, ClassVar, Self
 import torch
 
 from spit import __version__
-from spit.documents import read_json
+from spit.devices import PRECISIONS, Precise, autocast
+from spit.documents import Sheet, read_json
 from spit.errors import SpitError
-from spit.evaluation.report import Report, Sheet
+from spit.evaluation.report import Report
 from spit.evaluation.samples import Sample
 from spit.locks import locked
 from spit.options import Options, check_choice, option
@@ -30,7 +31,6 @@ from spit.predictor import Predictor
 
 AHEAD = 2  # batches read ahead on a GPU; on a CPU, reading would slow the model that is being timed
 BATCHES = (16, 256)  # images in a batch on a CPU and on a GPU
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 THREADS = min(16, os.cpu_count() or 1)
 
 Progress = Callable[[str, int, int], None]
@@ -42,14 +42,6 @@ class Batching(Options):
     """How many images are measured at once."""
 
     batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 16)", least=1)
-
-
-@dataclass(frozen=True)
-class Precise(Options):
-    """How exactly the transformer computes."""
-
-    precision: str | None = option(None, "Precision of the transformer (default: fp32). On a CPU, bf16 needs "
-                                         "AVX512_BF16; fp16 needs a GPU. Tokens stay exact", choices=PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -340,20 +332,6 @@ class Runner:
     def _advance(self, doing: str, answers: int) -> None:
         self.done += answers
         self.say(doing)
-
-
-def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """A precision as a context; ValueError if the device computes slower in it than in fp32."""
-    if device.type == "cpu" and precision == "fp16":
-        raise ValueError("fp16 is for a GPU; use fp32 or bf16 on a CPU")
-    if device.type == "cpu" and precision == "bf16" and not _has_bf16():
-        raise ValueError("bf16 needs a GPU, or a CPU with AVX512_BF16, which this one does not have; use fp32")
-    return torch.autocast(device.type, PRECISIONS[precision], enabled=precision != "fp32")
-
-
-def _has_bf16() -> bool:
-    """Whether the CPU multiplies in bf16, and the system allows what its matrix unit needs."""
-    return torch.cpu._is_avx512_bf16_supported() and (not torch.cpu._is_amx_tile_supported() or torch.cpu._init_amx())
 
 
 def _wait(device: torch.device) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spit.documents import Sheet
 from spit.drawing import encode_png
 from spit.evaluation.intervals import Score, share
 from spit.evaluation.masks import (
@@ -25,7 +26,6 @@ from spit.evaluation.masks import (
     read_pair,
     score,
 )
-from spit.evaluation.report import Sheet
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.forward_pass import each_alone
@@ -35,8 +35,6 @@ from spit.segmentation.head import head_for
 
 TOKENCUT = tuple(Cut(method="cut", tau=0.2, cut_on=on, foreground="largest", clean=False) for on in ("keys", "tokens"))
 """The baseline: TokenCut's own τ and rule, on keys as in its code and on final tokens as in App. E."""
-AS_PAPER = Cut(method="cut", tau=1 / 3, foreground="class_token", clean=False)
-"""App. E: final tokens, τ = 1/3, and the foreground by class tokens."""
 
 
 @dataclass(frozen=True)

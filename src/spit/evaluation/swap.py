@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from spit.documents import Sheet
 from spit.evaluation.classification import SEEDS, SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
-from spit.evaluation.report import Sheet
 from spit.evaluation.runner import Runner
 from spit.predictor import Predictor
 

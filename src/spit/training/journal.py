@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from spit.documents import flat, read_json
+from spit.devices import machine
+from spit.documents import Sheet, as_text, flat, read_json
+from spit.drawing.plots import new_figure, png_of
 from spit.errors import MissingExtra
-from spit.evaluation.report import Sheet, as_text, machine, new_figure, png_of
 from spit.files import write_whole
 from spit.tokens import plural
 from spit.training import TrainingError

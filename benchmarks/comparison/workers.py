@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
+from comparison.data import read_sample
+from comparison.methods import METHODS, Photo, Regions
 from spit.errors import SpitError
 from spit.evaluation.runner import Record
 from spit.evaluation.samples import Sample
-from spit.evaluation.superpixels.data import read_sample
-from spit.evaluation.superpixels.methods import METHODS, Photo, Regions
-from spit.evaluation.superpixels.metrics import count_regions, score
+from spit.evaluation.superpixels import count_regions, score
 
 Task = tuple[Sample, str, float]
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Generator[Any]]

@@ -6,12 +6,11 @@ from typing import Any, ClassVar, cast
 
 from torch import Tensor
 
+from spit.documents import Sheet
 from spit.evaluation.classification import AnswerCase, SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
-from spit.evaluation.report import Sheet
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import LabelledFolder, spread
-from spit.options import Options, option
 from spit.predictor import Predictor
 from spit.tokenizers import SuperpixelTokenizer
 
@@ -26,22 +25,6 @@ PAPER_BEST = 0.817
 PAPER_SIZE = 384
 SEARCHED = 50  # images by which thresholds of equal shares are found
 HALVINGS = 12
-
-
-@dataclass(frozen=True)
-class Thresholds(Options):
-    """Which thresholds to compare."""
-
-    thresholds: tuple[float, ...] = option(tuple(PAPER), "Merge neighbours closer than this; may be repeated", least=0,
-                                           flag="threshold", metavar="X")
-    equal_shares: bool = option(False, "Find the thresholds that leave the same shares of tokens as the paper's do at "
-                                       "--threshold; features differ, so equal thresholds compare unlike merges")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.equal_shares and not {*self.thresholds} <= {*PAPER}:
-            raise ValueError(f"expected thresholds among {', '.join(map(str, PAPER))}, whose shares the paper tells, "
-                             f"got {', '.join(map(str, self.thresholds))}")
 
 
 @dataclass(frozen=True)
@@ -61,11 +44,16 @@ class Row:
     images_per_second: float | None
     top1: Score
     change: Score | None
-    paper: tuple[float | None, float | None, float] | None
+    paper: tuple[float | None, float | None, float]
 
 
 class Threshold(SquareProtocol):
-    """Every model on superpixels, with neighbours merged below each threshold."""
+    """Every model on superpixels, with neighbours merged below each of the paper's thresholds.
+
+    Args:
+        equal_shares: use the thresholds that leave the same shares of tokens as the paper's do. Features differ, so
+            equal thresholds compare unlike merges.
+    """
 
     title = "Merge thresholds"
     notes: ClassVar[str] = """\
@@ -74,13 +62,9 @@ image by image. Images/s is the model alone, by its median time. "Best of all" c
 threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384², on other hardware. With \
 --equal-shares the thresholds are those that leave the paper's shares of tokens, found on at most 50 of the images."""
 
-    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder,
-                 options: Thresholds = Thresholds()) -> None:  # noqa: B008
+    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, equal_shares: bool = False) -> None:
         super().__init__(predictors, test)
-        if not options.thresholds:
-            raise ValueError("expected at least one threshold, got none")
-        self.thresholds = sorted({float(value) for value in options.thresholds})
-        self.equal_shares = options.equal_shares
+        self.thresholds, self.equal_shares = sorted(PAPER), equal_shares
 
     @property
     def total(self) -> int:
@@ -96,13 +80,11 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
         marks = [result.right() for result in results]
         rows = [Row(predictor.name, value, result.tokens, result.tokens / results[0].tokens, result.images_per_second,
                     proportion(right), None if index == 0 else difference(right, marks[0]),
-                    PAPER.get(self.thresholds[index]))
+                    PAPER[self.thresholds[index]])
                 for index, (value, result, right) in enumerate(zip(values, results, marks, strict=True))]
-        if len(rows) > 1:
-            best = [[max(tries) for tries in zip(*(right[0] for right in marks), strict=True)]]
-            rows.append(Row(predictor.name, None, None, None, None, proportion(best), difference(best, marks[0]),
-                            (None, None, PAPER_BEST) if self.thresholds == [*PAPER] else None))
-        return rows
+        best = [[max(tries) for tries in zip(*(right[0] for right in marks), strict=True)]]
+        return [*rows, Row(predictor.name, None, None, None, None, proportion(best), difference(best, marks[0]),
+                           (None, None, PAPER_BEST))]
 
     def _equal(self, predictor: Predictor, runner: Runner) -> list[float]:
         runner.say(f"{predictor.name}: finding thresholds")
@@ -116,13 +98,13 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
                     "images/s", "accuracy"]
         cells = []
         for row in rows:
-            change, paper = row.change, row.paper or (None, None, None)
+            change, paper = row.change, row.paper
             cells.append([
                 row.model, "best of all" if row.threshold is None else f"{row.threshold:.3g}", _one(row.tokens),
                 _percent(row.share), _one(row.images_per_second), str(row.top1),
                 "" if change is None else f"{change.value:+.4f} ({change.low:+.4f} to {change.high:+.4f})",
                 _one(paper[0]), _percent(None if paper[0] is None else paper[0] / PAPER[0.0][0]), _one(paper[1]),
-                "" if paper[2] is None else f"{paper[2]:.3f}"])
+                f"{paper[2]:.3f}"])
         return [Sheet(headings, cells)]
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, ClassVar
 
-from spit.evaluation.report import Sheet
+from comparison.methods import Method
+from comparison.summary import COLUMNS, Row, draw_comparison, missed, ranked, summarize
+from comparison.workers import Spread, Task, count, count_pixels, measure, open_workers
+from spit.documents import Sheet
+from spit.errors import SpitError
 from spit.evaluation.runner import Case, Protocol, Record, Runner
 from spit.evaluation.samples import Sample, spread
-from spit.evaluation.superpixels.methods import METHODS, Method, choose_methods
-from spit.evaluation.superpixels.summary import COLUMNS, Row, draw_comparison, missed, ranked, summarize
-from spit.evaluation.superpixels.workers import Spread, Task, count, count_pixels, measure, open_workers
-from spit.options import Options, option
 from spit.tokens import plural
 
 FEW = 8  # images to calibrate on
@@ -28,22 +28,8 @@ MIXABLE = 0.25  # above the wanted count, but better than any below
 SETTLED = 0.01  # how far the mean count may be from the wanted one
 REACH = 0.6  # from how far it is brought there
 STEP = (0.06, 0.4)  # how far the second setting is from the first, if the mean is not further off
+FEWEST_PIXELS = 16  # of a region on average; with smaller ones some methods take minutes, or all memory
 PACKAGES = ("spit", "numpy", "scikit-image", "opencv-contrib-python-headless")
-
-
-@dataclass(frozen=True)
-class Comparing(Options):
-    """Which methods are compared, at which counts, by how many processes."""
-
-    algorithm: tuple[str, ...] = option(
-        (), f"{', '.join(METHODS)}; repeat the option or separate names with commas (default: all)", metavar="NAME")
-    count: tuple[int, ...] = option((600,), "Mean number of regions that each algorithm is set to; repeat the option "
-                                            "for curves", least=1, metavar="N")
-    workers: int = option(2, "Processes that share the work; 0 works in this one", least=0)
-
-    def methods(self) -> list[Method]:
-        """The methods that were asked for; see :func:`choose_methods`."""
-        return choose_methods([name for names in self.algorithm for name in names.split(",")])
 
 
 @dataclass(frozen=True)
@@ -103,6 +89,9 @@ one parameter that was set to reach the count, with the number of images at each
         with open_workers(self.workers) as workers:
             runner.say("reading")
             pixels = round(median(workers(count_pixels, self.samples)))
+            if self.counts[-1] > pixels // FEWEST_PIXELS:
+                raise SpitError(f"expected counts of at most {pixels // FEWEST_PIXELS}, {FEWEST_PIXELS} pixels a "
+                                f"region, on images of {pixels} pixels, got {self.counts[-1]}; ask for fewer regions")
             for method in self.methods:
                 drift = 1.0  # ratio of the parameter at the count before to its guess
                 for wanted in self.counts:

@@ -26,7 +26,7 @@ from spit.data.images import load_image, no_such_path
 from spit.errors import ImageError, MissingExtra
 from spit.evaluation.libraries import library
 from spit.evaluation.samples import Sample
-from spit.evaluation.superpixels.metrics import Labels, as_labels, connected_regions
+from spit.evaluation.superpixels import Labels, as_labels, connected_regions
 
 TRUTHS = ("groundTruth", "labels")
 
@@ -75,7 +75,7 @@ def read_truths(path: Path) -> list[Labels]:
         raise
     except (OSError, ValueError, KeyError, IndexError, TypeError, SyntaxError, NotImplementedError,
             zipfile.BadZipFile, Image.DecompressionBombError) as error:
-        raise ImageError(f"{path}: expected a label map of integers, (H, W), as spit.evaluation.superpixels.data "
+        raise ImageError(f"{path}: expected a label map of integers, (H, W), as comparison.data "
                          f"describes them, got something else or a damaged file ({' '.join(str(error).split())})"
                          ) from error
 

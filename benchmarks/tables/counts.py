@@ -10,14 +10,13 @@ from PIL import Image
 from torch import Tensor
 
 from spit.data.images import load_image
+from spit.documents import Sheet
 from spit.evaluation.intervals import Score, mean
-from spit.evaluation.report import Sheet
 from spit.evaluation.runner import Case, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
-from spit.evaluation.threshold import PAPER as MERGED
-from spit.evaluation.threshold import PAPER_SIZE
-from spit.options import Options, option
 from spit.tokenizers import SuperpixelTokenizer
+from tables.threshold import PAPER as MERGED
+from tables.threshold import PAPER_SIZE
 
 PAPER = {  # Table "empirical_spsizes": means over the training images of ImageNet at levels 1 to 4
     224: (11940.278, 3155.512, 794.650, 197.411),
@@ -25,13 +24,6 @@ PAPER = {  # Table "empirical_spsizes": means over the training images of ImageN
     384: (34084.297, 9047.289, 2287.822, 567.69),
 }
 Interpolation = Literal["bicubic", "bilinear"]
-
-
-@dataclass(frozen=True)
-class Resizing(Options):
-    """How images become squares."""
-
-    interpolation: Interpolation = option("bicubic", "How squares are resized")
 
 
 @dataclass(frozen=True)

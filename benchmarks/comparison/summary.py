@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from spit.evaluation.report import new_figure, png_of, tidy
+from comparison.methods import METHODS, Method
+from spit.drawing.plots import new_figure, png_of, tidy
 from spit.evaluation.runner import Record
-from spit.evaluation.superpixels.methods import METHODS, Method
 
 NEAR = 0.05  # relative error of a count that needs no remark
 COLUMNS = {

@@ -8,10 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from skimage import data
 from skimage.metrics import contingency_table
+from skimage.transform import resize
 
 from spit.errors import MissingExtra
-from spit.evaluation.superpixels.metrics import (
+from spit.evaluation.superpixels import (
     achievable_accuracy,
     as_colors,
     as_labels,
@@ -36,6 +38,12 @@ IMAGES = arrays(np.uint8, st.tuples(st.integers(1, 8), st.integers(1, 8), st.jus
 PAIRS = array_shapes(min_dims=2, max_dims=2, max_side=9).flatmap(
     lambda shape: st.tuples(*2 * [arrays(np.int64, shape, elements=st.integers(0, 4))]))
 MAPS = arrays(np.int64, array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.integers(0, 3))
+
+
+@pytest.fixture(scope="module")
+def photo_pixels() -> np.ndarray:
+    """A cat, 60×90."""
+    return (255 * resize(data.chelsea(), (60, 90), anti_aliasing=True)).round().astype(np.uint8)
 
 
 @pytest.mark.parametrize("labels", [[[7, 7], [3, 9]], [[-1, -1], [-5, 10**12]], [[1, 1], [0, 2]]])

@@ -1,0 +1,1 @@
+"""Tables of the paper that ``table.py`` prints: its protocols, and what only they measure."""
