@@ -38,15 +38,15 @@ def main() -> None:
     paths = image_paths(args.images) if args.images else sample_photos()
     print_provenance(f"{len(paths)} photos, random squares of them at {args.size}²; on {machine(device)}, batches of "
                      f"{timing.batch}, {timing.precision}", SEED)
-    images = photo_batch(paths, timing.batch, args.size, args.size, SEED).to(device)
-    print("| stage | model | tokens | ms/image | images/s | peak GiB | of timm's |\n|---|---|---:|---:|---:|---:|---:|")
-    for source in args.model or ["spit_tiny_16"]:
-        model = model_to_time(source)
-        rows = list(measure_stages(source, model, images, timing))
-        peer = peer_of(model, args.size, device)
+    networks = [(source, model := model_to_time(source), peer_of(model, args.size, device))
+                for source in args.model or ["spit_tiny_16"]]
+    for source, _, peer in networks:
         if peer is None:
             raise spit.SpitError(f"timm, or a ViT in it as wide as {source}, was not found: nothing to compare with")
-        title, network = peer  # the values of its input do not change its speed
+    images = photo_batch(paths, timing.batch, args.size, args.size, SEED).to(device)
+    print("| stage | model | tokens | ms/image | images/s | peak GiB | of timm's |\n|---|---|---:|---:|---:|---:|---:|")
+    for source, model, (title, network) in networks:  # the values of timm's input do not change its speed
+        rows = list(measure_stages(source, model, images, timing))
         theirs = list(measure_network(title, network, torch.randn_like(images, dtype=timing.dtype),
                                       (args.size // 16) ** 2, timing, mode=args.peer_mode))
         speeds = {row.stage: row.images_per_second for row in theirs}

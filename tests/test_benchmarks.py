@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -54,11 +55,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
     def start(script: str, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", [f"{script}.py", *arguments])
+        start.out = ""  # type: ignore[attr-defined]
         try:
             runpy.run_path(str(BENCHMARKS / f"{script}.py"), run_name="__main__")
         except SystemExit as stop:
             return stop.code, capsys.readouterr().err
-        return 0, capsys.readouterr().err
+        start.out, told = capsys.readouterr()  # type: ignore[attr-defined]
+        return 0, told
 
     return start
 
@@ -110,6 +113,27 @@ def test_a_stopped_script_says_so_in_one_line(tmp_path: Path, monkeypatch: pytes
         process.send_signal(signal.SIGTERM)
         told = process.communicate(timeout=60)[1]
     assert (process.returncode, told) == (130, "working.py: stopped\n")
+
+
+@pytest.mark.parametrize(("script", "options"), [("peers", ["--no-training"]), ("latency", ["--calls", "5"])])
+def test_timm_stands_beside_and_sees_as_many_images(script: str, options: list[str], run: Run,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    class Peer(torch.nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            seen.append(tuple(images.shape))
+            return images.mean((2, 3))
+
+    timm = ModuleType("timm")
+    timm.__version__ = "0"  # type: ignore[attr-defined]
+    timm.create_model = lambda name, **options: Peer()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "timm", timm)
+    assert run(script, "--size", "32", "--batch", "2", "--device", "cpu", *options) == (0, "")
+    assert set(seen) == {(2, 3, 32, 32)}
+    assert "timm 0 vit_tiny_patch16_224" in run.out  # type: ignore[attr-defined]
+    ratios = [line.split("|")[-2] for line in run.out.splitlines() if line.startswith("|")]  # type: ignore[attr-defined]
+    assert any(ratio.strip().replace(".", "").isdigit() for ratio in ratios)
 
 
 def test_kinds_of_images_are_timed(run: Run) -> None:
