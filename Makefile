@@ -33,7 +33,7 @@ fuzz: $(STAMP)   ## 140,000 hostile inputs, then a minute of atheris for each re
 		tests/fuzz/guided.py $$reader -max_total_time=$(GUIDED) || exit 1; done; fi
 
 boundscheck: $(STAMP)   ## the compiled loops with every index checked; a cache of their own
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.venv/boundscheck .venv/bin/python -m pytest -n 2 --ignore=tests/kernels/gpu \
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.venv/boundscheck .venv/bin/python -m pytest -n 2 --ignore=tests/kernels/triton \
 		tests/kernels tests/tokenizers tests/features tests/test_partition.py tests/test_arrays.py tests/fuzz/test_arguments.py
 
 lint: $(STAMP)   ## ruff, mypy, spelling, links

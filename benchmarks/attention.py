@@ -15,7 +15,7 @@ from torch.nn.attention.varlen import varlen_attn
 import spit
 from spit.backbone.packed import attend
 from spit.bench import median_ms
-from spit.replay import STEP, round_up
+from spit.kernels.recording import STEP, round_up
 
 SEED = 0
 WIDTH = 64  # of a head

@@ -58,7 +58,7 @@ def run(paths: list[Path]) -> None:
     """All kernels once, between the profiler's start and its stop."""
     if not torch.cuda.is_available():
         raise spit.SpitError("torch finds no CUDA device here; this benchmark measures one")
-    import_module("spit.replay").SEEN_BEFORE = 10**9  # launches, not recordings
+    import_module("spit.kernels.recording").SEEN_BEFORE = 10**9  # launches, not recordings
     images = photo_batch(paths, 256, 256, 256, SEED).cuda()
     tokenizers, extractor = (spit.SuperpixelTokenizer(), spit.SuperpixelTokenizer(**SHIPPED)), spit.FeatureExtractor()
     for round in range(2):

@@ -135,7 +135,7 @@ def constants(values: dict[str, Any]) -> Iterator[None]:
     kept: list[tuple[ModuleType, str, Any]] = []
     try:
         for path, value in values.items():
-            module, name = import_module(f"spit.kernels.gpu.{path.split('.')[0]}"), path.split(".")[1]
+            module, name = import_module(f"spit.kernels.triton.{path.split('.')[0]}"), path.split(".")[1]
             kept.append((module, name, getattr(module, name)))
             setattr(module, name, value)
         yield

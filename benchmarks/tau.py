@@ -94,7 +94,7 @@ def print_settings(images: Tensor) -> None:
     """Sizes of blocks and strips, each alone, in milliseconds of the kernels that they concern."""
     features = superpixel_features(images, "paper")
     names = ("graph", "preprocess", "strips")
-    graph, preprocess, strips = (import_module(f"spit.kernels.gpu.{name}") for name in names)
+    graph, preprocess, strips = (import_module(f"spit.kernels.triton.{name}") for name in names)
     regions = {"region_points", "choose"}
     trials: list[tuple[Any, str, tuple[int, ...], set[str]]] = [
         (graph, "SQUARES", (32, 64, 128, 256), {"weigh_edges"}),
@@ -121,7 +121,7 @@ def print_settings(images: Tensor) -> None:
 
 def contracted(features: Tensor, rules: Rules) -> Tensor:
     """Labels without a recording."""
-    state = import_module("spit.kernels.gpu.graph").Graph(features, rules)
+    state = import_module("spit.kernels.triton.graph").Graph(features, rules)
     contract_levels(state)
     labels: Tensor = state.final_labels()
     return labels
@@ -133,7 +133,7 @@ def whole(images: Tensor, rules: Rules) -> Tensor:
 
 def print_replay(images: Tensor) -> None:
     """Launches one by one against a recording: device time, and how long Python is busy."""
-    recordings = import_module("spit.replay")
+    recordings = import_module("spit.kernels.recording")
     tokenizer = spit.SuperpixelTokenizer()
     for batch in (1, 16, 64, 128, 256):
         part = images[:batch].contiguous()
@@ -171,7 +171,7 @@ def setting(module: Any, **values: Any) -> Iterator[None]:
 @contextmanager
 def blocks_of(size: int) -> Iterator[None]:
     """Another default of ``launch.blocks``."""
-    blocks = import_module("spit.kernels.gpu.launch").blocks
+    blocks = import_module("spit.kernels.triton.launch").blocks
     before = blocks.__defaults__
     blocks.__defaults__ = (size,)
     try:

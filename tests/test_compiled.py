@@ -9,7 +9,7 @@ from torch import Tensor
 import spit
 from spit import kernels
 from spit.compiled import CompiledSteps, ReplayedInference, _prepare, lay_out, rounded_rows
-from spit.replay import STEP, step_of
+from spit.kernels.recording import STEP, step_of
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")

@@ -15,8 +15,8 @@ from spit.backbone.linear import product_dtype
 from spit.backbone.transformer import without_graphs
 from spit.features import FeatureExtractor
 from spit.images import ImageBlocks
+from spit.kernels.recording import STEP, Recordings, round_up, step_of
 from spit.partition import Partition
-from spit.replay import STEP, Recordings, round_up, step_of
 from spit.thinning import choose_rows
 from spit.tokens import Tokens, offsets_of
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from spit.backbone import Spans, Transformer, TransformerOptions
-from spit.replay import STEP, round_up, step_of
+from spit.kernels.recording import STEP, round_up, step_of
 from spit.tokens import Tokens
 
 

@@ -38,25 +38,25 @@ class OnDevice:
 
 @pytest.fixture(scope="session")
 def gpu() -> OnDevice:
-    """``kernels.gpu``, for tensors on the CPU."""
+    """``kernels.triton``, for tensors on the CPU."""
     pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
-    return OnDevice(import_module("spit.kernels.gpu"))
+    return OnDevice(import_module("spit.kernels.triton"))
 
 
-@pytest.fixture(params=["reference", "cpu", "gpu"])
+@pytest.fixture(params=["reference", "cpu", "triton"])
 def backend(request: pytest.FixtureRequest) -> Any:
     """Each backend in turn."""
     return _backend(request)
 
 
-@pytest.fixture(params=["cpu", "gpu"])
+@pytest.fixture(params=["cpu", "triton"])
 def compiled(request: pytest.FixtureRequest) -> Any:
     """Each backend but the reference in turn."""
     return _backend(request)
 
 
 def _backend(request: pytest.FixtureRequest) -> Any:
-    if request.param != "gpu":
+    if request.param != "triton":
         return import_module(f"spit.kernels.{request.param}")
     gpu = request.getfixturevalue("gpu")
     request.getfixturevalue("few_programs")
@@ -65,7 +65,7 @@ def _backend(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(scope="session")
 def on_gpu(gpu: OnDevice) -> Callable[..., Any]:
-    """``on_gpu(tokenizer, images)``: call anything on the backend ``"gpu"``."""
+    """``on_gpu(tokenizer, images)``: call anything on the backend ``"triton"``."""
 
     def call(function: Callable[..., Any], *given: Any) -> Any:
         with kernels.backend("triton"):
@@ -78,18 +78,18 @@ def on_gpu(gpu: OnDevice) -> Callable[..., Any]:
 def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few programs, for regions that exist, not thousands: the interpreter runs them one after another."""
     monkeypatch.setattr("spit.features.extractor.step_of", lambda _: 4)
-    monkeypatch.setattr(import_module("spit.kernels.gpu.refinement"), "PROGRAMS", 3)
-    monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), "BUSY", 12)
+    monkeypatch.setattr(import_module("spit.kernels.triton.refinement"), "PROGRAMS", 3)
+    monkeypatch.setattr(import_module("spit.kernels.triton.graph"), "BUSY", 12)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 16, so that small images have many."""
     for name in BLOCKED:
-        monkeypatch.setattr(import_module(f"spit.kernels.gpu.{name}"), "BLOCK", 16)
-    monkeypatch.setattr(import_module("spit.kernels.gpu.launch").blocks, "__defaults__", (16,))
+        monkeypatch.setattr(import_module(f"spit.kernels.triton.{name}"), "BLOCK", 16)
+    monkeypatch.setattr(import_module("spit.kernels.triton.launch").blocks, "__defaults__", (16,))
     for name in ("CHUNK", "SQUARES", "WARP_SQUARES", "WARP_REGIONS"):
-        monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), name, 32)
+        monkeypatch.setattr(import_module("spit.kernels.triton.graph"), name, 32)
 
 
 @pytest.fixture(scope="session")

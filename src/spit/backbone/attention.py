@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from spit.backbone.linear import Linear, product
 from spit.backbone.packed import attend
 from spit.backbone.spans import Spans
-from spit.replay import STEP, round_up
+from spit.kernels.recording import STEP, round_up
 
 HAS_TRITON = find_spec("triton") is not None
 

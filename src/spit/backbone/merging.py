@@ -14,7 +14,7 @@ from spit.backbone.linear import ROWS, round_rows
 from spit.backbone.recorder import Recorder
 from spit.backbone.spans import Spans
 from spit.backbone.transformer import Transformer, TransformerOptions
-from spit.replay import round_up
+from spit.kernels.recording import round_up
 from spit.tokens import Tokens
 
 

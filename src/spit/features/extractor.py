@@ -13,10 +13,10 @@ from spit.features.color import color_features, prepare, squares
 from spit.features.published import published_tokens
 from spit.images import Images, image_blocks, to_float
 from spit.kernels.options import FeatureOptions
+from spit.kernels.recording import round_up, step_of
 from spit.options import documented
 from spit.partition import Partition
 from spit.parts import check_partition
-from spit.replay import round_up, step_of
 from spit.tokens import Tokens
 
 

@@ -1,8 +1,8 @@
 """The hot operations under one name each; the device of the first argument picks the backend.
 
 ``kernels.reference`` defines the operations in plain torch, ``kernels.numba`` has them as compiled loops on arrays and
-``kernels.gpu`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):`` selects one.
-The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run on any device.
+``kernels.triton`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):`` selects
+one. The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run on any device.
 
 Code outside this package that has tensors imports from here, never from a backend. The names are those of
 :mod:`spit.kernels.dispatch`, which imports torch and is loaded when the first of them is asked for; ``kernels.numba``,

@@ -16,9 +16,9 @@ from spit.kernels import reference
 from spit.kernels.concurrency import threads, torch_threads
 from spit.kernels.portable import Levels, exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.published import ONE, published_superpixels
+from spit.kernels.recording import Tensors, replay
 from spit.kernels.rules import SCALE, Rules
 from spit.options import check_choice
-from spit.replay import Tensors, replay
 
 __all__ = [
     "BACKENDS", "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compiled",
@@ -31,7 +31,7 @@ Operation = TypeVar("Operation", bound=Callable[..., Any])
 
 BACKENDS = ("reference", "numba", "triton")
 _OF_DEVICE = {"cpu": "numba", "cuda": "triton"}
-_FOLDERS = {"reference": "reference", "numba": "cpu", "triton": "gpu"}
+_FOLDERS = {"reference": "reference", "numba": "cpu", "triton": "triton"}
 _forced: ContextVar[str | None] = ContextVar("forced_backend", default=None)
 
 
@@ -63,12 +63,12 @@ def _load(name: str) -> ModuleType:
 
 def on_gpu(tensors: Tensor | Tensors) -> bool:
     """Whether the Triton kernels serve operations on these."""
-    return _backend(tensors).__name__ == "spit.kernels.gpu"
+    return _backend(tensors).__name__ == "spit.kernels.triton"
 
 
 def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors,
              options: Hashable | Callable[[], Hashable]) -> Tensors:
-    """The answer of an operation made of kernels, on a GPU from a recording of its launches (:mod:`spit.replay`)."""
+    """The answer of an operation made of kernels, on a GPU from a recording, see :mod:`spit.kernels.recording`."""
     if on_gpu(tensors):
         return replay(operation, tensors, options)
     return operation(tensors, options() if callable(options) else options)

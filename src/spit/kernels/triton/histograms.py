@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu.regions import locate, owners, region_boxes
+from spit.kernels.triton.regions import locate, owners, region_boxes
 
 RADIUS = math.sqrt(2 * math.log(1e8))  # in σ: beyond it the kernel is below 1e-8 and a bin is skipped
 ROWS, COLUMNS = 16, 32  # of a step of the position histogram

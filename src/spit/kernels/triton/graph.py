@@ -10,12 +10,12 @@ import torch
 import triton
 from torch import Tensor
 
-from spit.kernels.gpu import edges, links, trees
-from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
-from spit.kernels.gpu.squares import ACROSS
-from spit.kernels.gpu.strips import LANES, cut
 from spit.kernels.portable import Levels
 from spit.kernels.rules import EUCLIDEAN, SCALE, Rules
+from spit.kernels.triton import edges, links, trees
+from spit.kernels.triton.launch import BLOCK, EXACT, blocks
+from spit.kernels.triton.squares import ACROSS
+from spit.kernels.triton.strips import LANES, cut
 
 PACKABLE = 2**19
 """In images with fewer pixels, two sums fit one 64-bit word."""

@@ -8,8 +8,8 @@ import triton
 import triton.language as tl
 
 from spit.kernels import rules
-from spit.kernels.gpu import fields
-from spit.kernels.gpu.strips import east, strip_at, west
+from spit.kernels.triton import fields
+from spit.kernels.triton.strips import east, strip_at, west
 
 COSINE = tl.constexpr(rules.COSINE)
 VARIANCE = tl.constexpr(rules.VARIANCE)

@@ -1,4 +1,4 @@
-"""When an operation is recorded. Recordings themselves need CUDA: kernels/gpu/test_cuda.py and test_compiled.py."""
+"""When an operation is recorded. Recordings themselves need CUDA: kernels/triton/test_cuda.py and test_compiled.py."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from spit import replay as module
 from spit.kernels import Rules
-from spit.replay import SEEN_BEFORE, Recordings
+from spit.kernels import recording as module
+from spit.kernels.recording import SEEN_BEFORE, Recordings
 
 
 class FakeRecording:

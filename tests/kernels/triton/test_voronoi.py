@@ -8,7 +8,7 @@ import torch
 @pytest.mark.parametrize(("size", "cells"), [(4096, 1), (1100, 1), (4096, 8), (256, 256), (8, 64)])
 def test_blocks_stay_small(monkeypatch: pytest.MonkeyPatch, size: int, cells: int) -> None:
     """A block of Triton's holds 2²⁰ numbers at most, and one of thousands no longer fits into registers."""
-    voronoi = import_module("spit.kernels.gpu.voronoi")
+    voronoi = import_module("spit.kernels.triton.voronoi")
     launched: list[tuple[int, int, int]] = []
 
     class Launch:

@@ -27,7 +27,8 @@ from triton.runtime.jit import JITFunction
 
 if sys.argv[1] == "hip":
     torch.version.hip = "7.0"  # as ROCm's torch says
-from spit.kernels import Rules, gpu
+from spit.kernels import Rules
+from spit.kernels import triton as backend
 
 
 class Driver:
@@ -46,34 +47,34 @@ JITFunction.__getitem__ = lambda self, grid: lambda *args, **options: kernels.ad
 kernels = set()
 
 features = torch.zeros(1, 3, size, size, dtype=torch.int16)
-gpu.superpixel_labels(features, Rules(levels=4))
-gpu.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
-gpu.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
-gpu.superpixel_labels(features, Rules(levels=2, similarity="variance", loop_clip=None))
-gpu.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
-gpu.superpixel_labels(torch.cat([features, features], 1)[:, :5], Rules(levels=2, merge_threshold=0.1))
+backend.superpixel_labels(features, Rules(levels=4))
+backend.superpixel_labels(features, Rules(levels=2, compactness=0.1, similarity="euclidean", loop_clip=inf))
+backend.superpixel_labels(features[:, :1], Rules(levels=2, loop_clip=None))
+backend.superpixel_labels(features, Rules(levels=2, similarity="variance", loop_clip=None))
+backend.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
+backend.superpixel_labels(torch.cat([features, features], 1)[:, :5], Rules(levels=2, merge_threshold=0.1))
 large = features.repeat(2**14, 1, 1, 1)  # wide strips
-gpu.diffuse(large, torch.zeros(1, dtype=torch.int32), 4)
-sys.modules["spit.kernels.gpu.graph"].Graph(large, Rules()).link_pixels()
+backend.diffuse(large, torch.zeros(1, dtype=torch.int32), 4)
+sys.modules["spit.kernels.triton.graph"].Graph(large, Rules()).link_pixels()
 images, labels, offsets = torch.zeros(1, 3, size, size), features[:, 0].int(), torch.tensor([0, 1])
 boxes = torch.tensor([[0, 0, size, size]]).int()
-gpu.look_up(images.byte(), torch.zeros(3, 256))
-gpu.look_up(images[:, :1].byte(), torch.zeros(1, 256, dtype=torch.int16))
-gpu.scharr(images)
-gpu.scharr(images[:, :1].byte())
-gpu.refine(labels, offsets, images.byte(), 1)
-gpu.region_boxes(labels, offsets)
-gpu.compose([labels.flatten(), labels.flatten()], [torch.tensor([0, size * size])] * 3)
-gpu.color_patches(images.requires_grad_(), labels, offsets, boxes, 16).sum().backward()
-gpu.color_patches(images[:, :1], labels, offsets, boxes, 1)
+backend.look_up(images.byte(), torch.zeros(3, 256))
+backend.look_up(images[:, :1].byte(), torch.zeros(1, 256, dtype=torch.int16))
+backend.scharr(images)
+backend.scharr(images[:, :1].byte())
+backend.refine(labels, offsets, images.byte(), 1)
+backend.region_boxes(labels, offsets)
+backend.compose([labels.flatten(), labels.flatten()], [torch.tensor([0, size * size])] * 3)
+backend.color_patches(images.requires_grad_(), labels, offsets, boxes, 16).sum().backward()
+backend.color_patches(images[:, :1], labels, offsets, boxes, 1)
 for sigma in (0.0, 0.025, 0.05):
-    gpu.position_histogram(labels, offsets, 16, sigma, boxes)
-    gpu.gradient_histogram(images[:, :2].detach(), labels, offsets, 16, sigma, boxes)
-gpu.region_features(images.byte(), torch.zeros(3, 256), images[:, :2].detach(), labels, offsets, boxes, boxes, 5, False,
-                    (17, 0.1), (4, 0.1))
-voronoi = sys.modules["spit.kernels.gpu.voronoi"]
+    backend.position_histogram(labels, offsets, 16, sigma, boxes)
+    backend.gradient_histogram(images[:, :2].detach(), labels, offsets, 16, sigma, boxes)
+backend.region_features(images.byte(), torch.zeros(3, 256), images[:, :2].detach(), labels, offsets, boxes, boxes,
+                        5, False, (17, 0.1), (4, 0.1))
+voronoi = sys.modules["spit.kernels.triton.voronoi"]
 voronoi.settle = lambda sites, labels: labels  # nothing ran: there is nothing to repair
-gpu.nearest_sites(torch.zeros(1, 1, 2, dtype=torch.int32), size, size)
+backend.nearest_sites(torch.zeros(1, 1, 2, dtype=torch.int32), size, size)
 from spit.backbone.kernels import attend, attend_backward
 for dtype in (torch.bfloat16, torch.float16):
     packed = torch.zeros(size, 3, 3, 64, dtype=dtype)

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from spit.kernels.gpu.graph import Graph
-from spit.kernels.gpu.regions import compose
 from spit.kernels.numba.graph import contract_levels
 from spit.kernels.portable import Levels
+from spit.kernels.recording import replay
 from spit.kernels.reference.forest import keep_heaviest
 from spit.kernels.reference.superpixels import flatten
 from spit.kernels.rules import Rules
-from spit.replay import replay
+from spit.kernels.triton.graph import Graph
+from spit.kernels.triton.regions import compose
 from spit.tokens import offsets_of
 
 

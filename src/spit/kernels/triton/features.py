@@ -5,11 +5,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu.histograms import gradient_histogram, position_histogram, write_gradients, write_positions
-from spit.kernels.gpu.launch import BLOCK
-from spit.kernels.gpu.preprocess import look_up
-from spit.kernels.gpu.regions import locate, owners, strips
 from spit.kernels.sampling import differentiable, side_by_side
+from spit.kernels.triton.histograms import gradient_histogram, position_histogram, write_gradients, write_positions
+from spit.kernels.triton.launch import BLOCK
+from spit.kernels.triton.preprocess import look_up
+from spit.kernels.triton.regions import locate, owners, strips
 
 WARPS = 8  # of a colour patch
 

@@ -5,9 +5,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu.launch import BLOCK, blocks
-from spit.kernels.gpu.strips import LANES, cut, east, strip_at, west
 from spit.kernels.rules import SCALE
+from spit.kernels.triton.launch import BLOCK, blocks
+from spit.kernels.triton.strips import LANES, cut, east, strip_at, west
 
 TOGETHER = 4
 """Diffusion steps of one launch: as many as τ takes. The halo of a strip grows with them."""

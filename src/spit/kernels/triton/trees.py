@@ -7,8 +7,8 @@ vertices, those of pixels directions (:data:`HERE`): one byte instead of four.
 import triton
 import triton.language as tl
 
-from spit.kernels.gpu import fields
-from spit.kernels.gpu.squares import square_at
+from spit.kernels.triton import fields
+from spit.kernels.triton.squares import square_at
 
 HERE = 5
 """The direction of a pixel that stays alone. A step by (dy, dx) is 4 · (dy + 1) + dx + 1."""

@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spit import replay
-from spit.kernels import SCALE, Rules, cpu
+from spit.kernels import SCALE, Rules, cpu, recording
 from spit.tokenizers.preprocess import superpixel_features
 from spit.tokens import offsets_of
 
@@ -29,9 +28,9 @@ RULES = [
 @pytest.fixture
 def superpixels() -> Iterator[ModuleType]:
     """The module, with no recordings from before."""
-    replay.replay.clear()
-    yield import_module("spit.kernels.gpu.superpixels")
-    replay.replay.clear()
+    recording.replay.clear()
+    yield import_module("spit.kernels.triton.superpixels")
+    recording.replay.clear()
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +49,9 @@ def assert_same(got: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> 
 def test_labels_are_those_of_the_cpu(
     superpixels: ModuleType, features: Tensor, rules: Rules, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay, "room_for", lambda device: 0)  # nothing is recorded
+    monkeypatch.setattr(recording, "room_for", lambda device: 0)  # nothing is recorded
     if not packed:
-        monkeypatch.setattr(import_module("spit.kernels.gpu.graph"), "PACKABLE", 1)
+        monkeypatch.setattr(import_module("spit.kernels.triton.graph"), "PACKABLE", 1)
     assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
 
 
@@ -85,16 +84,16 @@ def test_a_replay_answers_as_a_plain_run(superpixels: ModuleType, features: Tens
     for _ in range(3):
         for image in features:
             answers.append(superpixels.superpixel_labels(image[None].cuda(), Rules()))
-    assert len(replay.replay) == 1
+    assert len(recording.replay) == 1
     for got, index in zip(answers, [*range(len(features))] * 3, strict=True):  # read last: none was written over
         assert_same(got, expected[index])
 
 
 def test_a_recording_made_in_inference_mode_serves_outside_it(superpixels: ModuleType, features: Tensor) -> None:
     with torch.inference_mode():
-        for _ in range(replay.SEEN_BEFORE + 2):
+        for _ in range(recording.SEEN_BEFORE + 2):
             superpixels.superpixel_labels(features[:1].cuda(), Rules())
-    assert len(replay.replay) == 1
+    assert len(recording.replay) == 1
     got = superpixels.superpixel_labels(features[1:2].cuda(), Rules())
     assert not got[0].is_inference()
     assert_same(got, cpu.superpixel_labels(features[1:2], Rules()))
@@ -103,13 +102,13 @@ def test_a_recording_made_in_inference_mode_serves_outside_it(superpixels: Modul
 def test_recordings_hold_so_much_and_no_more(
     superpixels: ModuleType, features: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay, "room_for", lambda device: 4000)
+    monkeypatch.setattr(recording, "room_for", lambda device: 4000)
     for width in (20, 21, 22, 23, 24, 20):  # of 960 to 1152 features
         image = features[:1, :, :16, :width].cuda()
         expected = cpu.superpixel_labels(image.cpu(), Rules(levels=2))
-        for _ in range(replay.SEEN_BEFORE + 2):
+        for _ in range(recording.SEEN_BEFORE + 2):
             assert_same(superpixels.superpixel_labels(image, Rules(levels=2)), expected)
-    assert [shape[-1] for _, ((shape, _),), *_ in replay.replay._held] == [23, 24, 20]
+    assert [shape[-1] for _, ((shape, _),), *_ in recording.replay._held] == [23, 24, 20]
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(levels=6, compactness=0.2, loop_clip=None),
@@ -118,7 +117,7 @@ def test_no_level_waits_for_the_device(
     superpixels: ModuleType, features: Tensor, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Contract 5."""
-    monkeypatch.setattr(replay, "room_for", lambda device: 0)
+    monkeypatch.setattr(recording, "room_for", lambda device: 0)
     batch = features.cuda().repeat(16, 1, 1, 1)
     superpixels.superpixel_labels(batch, rules)  # compiles
     torch.cuda.synchronize()
@@ -136,13 +135,13 @@ def test_no_level_waits_for_the_device(
 def test_refinement_is_that_of_the_cpu(
     superpixels: ModuleType, photo: Callable[[str, int], Tensor], small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay, "room_for", lambda device: small)
+    monkeypatch.setattr(recording, "room_for", lambda device: small)
     pixels = torch.stack([photo(name, 200)[:, :170] for name in ("astronaut", "coffee", "chelsea", "rocket")])
     labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
     offsets = offsets_of(counts)
     expected = cpu.refine(labels, offsets, pixels, 3)
     assert not torch.equal(expected, labels)
-    refine = import_module("spit.kernels.gpu").refine
+    refine = import_module("spit.kernels.triton").refine
     answers = [refine(labels.cuda(), offsets.cuda(), pixels.cuda(), 3) for _ in range(4)]
     for answer in answers:
         assert torch.equal(answer.cpu(), expected)

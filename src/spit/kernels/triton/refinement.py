@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu.launch import BLOCK, EXACT, blocks
+from spit.kernels.recording import replay
 from spit.kernels.reference.refinement import CLASSES
-from spit.replay import replay
+from spit.kernels.triton.launch import BLOCK, EXACT, blocks
 
 PROGRAMS = 512
 """Programs that share the regions of a batch, whose number the host does not know."""

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.gpu.launch import BLOCK, blocks
+from spit.kernels.triton.launch import BLOCK, blocks
 
 STRIP = 16  # rows that a program walks down, keeping what it needs of the last two; a quarter in small batches
 BUSY = 1024  # strips that keep a GPU busy

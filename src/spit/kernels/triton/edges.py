@@ -8,8 +8,8 @@ import triton
 import triton.language as tl
 
 from spit.kernels import rules
-from spit.kernels.gpu.links import NOBODY, VARIANCE, about, density, key, products
-from spit.kernels.gpu.squares import square_at
+from spit.kernels.triton.links import NOBODY, VARIANCE, about, density, key, products
+from spit.kernels.triton.squares import square_at
 
 EUCLIDEAN = tl.constexpr(rules.EUCLIDEAN)
 
