@@ -78,24 +78,6 @@ def test_missing_data_is_one_line(script: str, run: Run) -> None:
     assert "Traceback" not in told
 
 
-def test_without_the_default_folder_the_option_is_named(run: Run, monkeypatch: pytest.MonkeyPatch,
-                                                        tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    monkeypatch.setattr(import_module("provenance"), "SHARED", tmp_path / "none")
-    for script in ("superpixels", "counts", "deit"):
-        assert run(script) == (2, f"{script}.py: expected data in {tmp_path / 'none'}, but no such folder exists; give "
-                                  "--shared FOLDER (docs/data.md)\n")
-
-
-def test_missing_weights_are_one_line(run: Run, tmp_path: Path) -> None:
-    for folder in ("images", "masks"):
-        (tmp_path / "data" / "ecssd" / folder).mkdir(parents=True)
-        Image.new("L", (24, 24), 255).save(tmp_path / "data" / "ecssd" / folder / "a.png")
-    code, told = run("saliency", "--shared", str(tmp_path))
-    assert code == 2
-    assert "no file" in told.strip().splitlines()[-1]
-
-
 def test_every_script_is_launched() -> None:
     for script in SCRIPTS:
         text = (BENCHMARKS / f"{script}.py").read_text()
@@ -136,22 +118,11 @@ def test_timm_stands_beside_and_sees_as_many_images(script: str, options: list[s
     assert any(ratio.strip().replace(".", "").isdigit() for ratio in ratios)
 
 
-def test_kinds_of_images_are_timed(run: Run) -> None:
-    pytest.importorskip("skimage")
-    assert run("cliffs", "--size", "24", "--runs", "1")[0] == 0
-
-
 def test_figures_go_into_a_new_folder(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert run("figures", "graph", "--output", "a/new/folder")[0] == 0
     with Image.open(tmp_path / "a/new/folder/graph.jpg") as picture:
         assert picture.width > 1500
-
-
-def test_an_unknown_figure_is_named(run: Run) -> None:
-    code, told = run("figures", "grph")
-    assert code == 2
-    assert "unknown picture 'grph'; expected demo, segmentation" in told
 
 
 @pytest.mark.shared

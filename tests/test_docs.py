@@ -25,7 +25,6 @@ WALKED = ("quickstart", "models", "tutorials/superpixels", "tutorials/explain", 
           "tutorials/fine-tune", *NEEDED, "training")  # from top to bottom, code and commands in turn
 COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
 BENCHMARK = re.compile(r"python (benchmarks/\w+\.py)([^`\n]*)")
-CONSTANTS = ("docs/recipes.md", "docs/paper-to-code.md")  # their tables have settings, not measurements
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -111,13 +110,6 @@ def known_flags(words: list[str]) -> set[str] | None:
     return {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
 
 
-def test_commands_and_benchmarks_are_found() -> None:
-    text = "Run\nspit segment photos -o out   # all\nor `spit classify cat.jpg` and `python benchmarks/speed.py -x`\n"
-    assert COMMAND.findall(text) == ["spit segment photos -o out   # all", "spit classify cat.jpg"]
-    assert BENCHMARK.findall(text) == [("benchmarks/speed.py", " -x")]
-    assert sum(len(COMMAND.findall(page.read_text())) for page in PAGES) > 100
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_have_their_flags(page: Path) -> None:
     for line in COMMAND.findall(page.read_text()):
@@ -138,31 +130,3 @@ def test_benchmarks_have_their_flags(page: Path) -> None:
         known = (ROOT / script).read_text() + shared
         for flag in re.findall(r"(?<!\S)--[a-z-]+", re.sub(r"\s#.*", "", arguments)):
             assert f'"{flag}"' in known, f"{page.name}: {flag} in: python {script}{arguments}"
-
-
-def unprinted(page: str) -> list[str]:
-    """Headings of sections whose tables have measured figures, while neither they nor the opening name a command."""
-    command = re.compile(r"(?:`|^ *)(?:spit [a-z]|python benchmarks/|make [a-z])", re.MULTILINE)
-    opening, *sections = re.split(r"^(?=#+ )", page.split("\n", 1)[1], flags=re.MULTILINE)
-    found = []
-    for section in (opening, *sections):
-        rows = [re.sub(r"`[^`]*`", "", line) for line in section.splitlines() if line.lstrip().startswith("|")]
-        figures = re.findall(r"(?<![\w.])\d*\.\d+", "\n".join(rows))
-        if len(figures) >= 3 and not command.search(section) and not command.search(opening):
-            found.append(section.split("\n", 1)[0])
-    return found
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_tables_of_figures_name_their_command(page: Path) -> None:
-    if page.relative_to(ROOT).as_posix() not in CONSTANTS:
-        assert unprinted(page.read_text()) == []
-
-
-def test_a_table_without_a_command_is_found() -> None:
-    rows = "| way | R² |\n|---|---|\n| a | .91 |\n| b | 0.92 |\n| c | .93 ± .01 |\n"
-    assert unprinted(f"# Page\nText.\n## Trials\n{rows}") == ["## Trials"]
-    assert unprinted(f"# Page\nText.\n## Trials\n`spit bench` prints:\n{rows}") == []
-    assert unprinted(f"# Page\n`python benchmarks/speed.py`\n## Trials\n{rows}") == []
-    assert unprinted(f"# Page\nText.\n## Other\n`make test`\n## Trials\n{rows}") == ["## Trials"]
-    assert unprinted("# Page\nText.\n## Options\n| `--tau 0.4` | `0.5`, `0.6` |\n| x | default: 0.8 |\n") == []

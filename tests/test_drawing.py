@@ -141,12 +141,6 @@ def test_tiles_of_a_row_are_level(size: tuple[int, int]) -> None:
     assert level(Image.new("RGB", (3000, 20))).size == (LARGEST, 4)
 
 
-def test_a_low_picture_stands_on_its_caption() -> None:
-    panel = draw_panel([[Tile(Image.new("RGB", (400, 300), "blue"), ""), Tile(Image.new("RGB", (400, 50), "red"), "")]])
-    blue, red = (np.argwhere((np.asarray(panel) == color).all(2)) for color in ((0, 0, 255), (255, 0, 0)))
-    assert blue[:, 0].max() == red[:, 0].max()
-
-
 def test_panels_have_even_margins_and_hold_all_tiles() -> None:
     tiles = [Tile(Image.new("RGB", (400, 300), color), color) for color in ("red", "blue", "green")]
     panel = draw_panel([tiles, tiles[:2]], "Title", "and a note")
@@ -157,12 +151,6 @@ def test_panels_have_even_margins_and_hold_all_tiles() -> None:
     ink = np.argwhere((pixels != 255).any(2))
     assert panel.width - 1 - ink[:, 1].max() == MARGIN
     assert ink[:, 0].max() < panel.height - MARGIN // 2
-
-
-def test_a_long_caption_widens_its_column() -> None:
-    narrow = draw_panel([[Tile(Image.new("RGB", (360, 10)), "short")]])
-    wide = draw_panel([[Tile(Image.new("RGB", (360, 10)), "long " * 30)]])
-    assert wide.width > narrow.width
 
 
 def test_an_empty_panel_is_refused() -> None:
@@ -210,18 +198,6 @@ def test_a_scale_stands_beside_its_heat_map() -> None:
     assert bar[0].tolist() == list(ANCHORS[-1])
     assert bar[-1].tolist() == list(ANCHORS[0])
     assert (np.diff(bar.astype(int).sum(1)) <= 1).all(), "darker downwards, but for rounding"
-
-
-@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
-def test_a_scale_says_that_it_is_the_maps_own_if_there_is_room(theme: Theme) -> None:
-    paper, inked = ImageColor.getrgb(theme.paper), {}
-    for height in (288, 200):
-        tile = Tile(Image.new("RGB", (400, height), "#888888"), "Map", "", ("0", "1"))
-        beside = np.asarray(draw_panel([[tile]], theme=theme))[MARGIN : MARGIN + height, MARGIN + 400 + 2 * GAP + BAR :]
-        inked[height] = int((beside[30:-30] != paper).any(2).any(1).sum())  # rows between the two numbers
-        assert (beside[:, -MARGIN:] == paper).all(), "the margin is left free"
-    assert inked[288] > 150
-    assert inked[200] == 0
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)

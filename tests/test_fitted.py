@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -87,19 +86,6 @@ def test_a_file_is_read_once_until_it_changes(kind: type[fitted.Fitted], load: C
     assert load(path).digest == made(2.0).digest
     assert first.digest == made(1.0).digest
     assert len(opened) == 2
-
-
-@kinds
-def test_many_processes_save_into_one_folder(kind: type[fitted.Fitted], load: Callable[..., Any],
-                                             made: Callable[[float], fitted.Fitted], tmp_path: Path) -> None:
-    def save(number: int) -> None:
-        made(float(number)).save(tmp_path / f"{number}.safetensors")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(save, range(40)))
-    assert len([*tmp_path.iterdir()]) == 40
-    for number in range(40):
-        assert load(tmp_path / f"{number}.safetensors").digest == made(float(number)).digest
 
 
 @kinds

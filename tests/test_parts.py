@@ -342,16 +342,3 @@ def test_making_a_model_draws_as_many_random_numbers_as_its_parts():
     spit.model.Embedder(model.extractor.width, 8), spit.model.ClassHead(8, 2)
     assert torch.equal(torch.rand(1), first)
     assert model.backbone.training
-
-
-def test_a_tokenizer_that_is_no_dataclass_is_refused() -> None:
-    """Its options would be lost when it is saved."""
-    class Plain(spit.Tokenizer):
-        def __init__(self, n: int = 8) -> None:
-            object.__setattr__(self, "n", n)
-
-        def partition(self, block: torch.Tensor) -> spit.Partition:
-            return spit.PatchTokenizer(self.n).partition(block)
-
-    with pytest.raises(TypeError, match="decorated with @dataclass"):
-        spit.register_tokenizer("plain", Plain)

@@ -2,10 +2,8 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -28,21 +26,10 @@ def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("material", reason="no mkdocs-material: pip install 'spit-vit[docs]'")
     folder = tmp_path_factory.mktemp("site")
-    start = time.monotonic()
     built = run("-m", "mkdocs", "build", "--strict", "--site-dir", folder)
     assert built.returncode == 0, built.stderr
     assert "WARNING" not in built.stderr
-    assert time.monotonic() - start < 120
     return folder
-
-
-def test_the_patterns_find_other_hosts() -> None:
-    for bad in ('<script src="https://unpkg.com/x.js">', '<img alt="a" src="//host/a.png">',
-                '<link rel="stylesheet" href="https://fonts.googleapis.com/css">',
-                '<link href="https://fonts.gstatic.com" rel="preconnect" crossorigin>'):
-        assert FETCHED.search(bad), bad
-    assert STYLE.search("@font-face{src:url(https://fonts.gstatic.com/a.woff2)}")
-    assert not FETCHED.search('<a href="https://semver.org">')
 
 
 def test_no_request_to_another_host(site: Path) -> None:
@@ -66,12 +53,6 @@ def test_every_verb_is_in_the_reference(site: Path) -> None:
     text = (site / "reference/commands.html").read_text()
     for verb in ("demo", "segment", "train-head", "evaluate saliency"):
         assert f"spit {verb}</code>" in text, verb
-
-
-def test_search_knows_the_pages(site: Path) -> None:
-    index = (site / "search/search_index.json").read_text()
-    assert "tutorials/masks.html" in index
-    assert "source/src/" not in index
 
 
 def test_the_map_leads_to_files(site: Path) -> None:
@@ -102,22 +83,3 @@ def test_spelling() -> None:
     pytest.importorskip("codespell_lib", reason="no codespell: pip install 'spit-vit[dev]'")
     checked = run("-m", "codespell_lib")
     assert checked.returncode == 0, checked.stdout
-
-
-def test_a_misspelling_is_found(tmp_path: Path) -> None:
-    """With the project's own settings, which leave some files out."""
-    pytest.importorskip("codespell_lib", reason="no codespell: pip install 'spit-vit[dev]'")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for folder in ("docs", "src"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "page.md").write_text("rec" + "ieve\n")
-    checked = run("-m", "codespell_lib", cwd=tmp_path)
-    assert checked.returncode != 0
-    assert checked.stdout.count("page.md") == 2
-
-
-def test_plain_english() -> None:
-    """House style: defaults are stated as such. The phrase is put together here so that a search does not find it."""
-    phrase = "unless" + " told"
-    found = subprocess.run(["git", "grep", "-il", phrase], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert not found.stdout, found.stdout

@@ -158,7 +158,7 @@ def test_a_config_that_does_not_fit(tmp_path, change, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "3", "{", "\x00"])
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", "\x00", "[" * 100_000])
 def test_a_config_that_is_none(tmp_path, text):
     save(tiny(), tmp_path)
     (tmp_path / CONFIG).write_text(text)
@@ -185,15 +185,6 @@ def test_a_path_is_never_taken_for_a_hub_id(tmp_path, monkeypatch, source):
     with pytest.raises(WeightsError, match=f"^no folder {source}; ") as caught:
         load(source)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["model.pth", "pytorch_model.bin", "model.safetensors"])
-def test_a_file_that_is_no_weights_is_refused(tmp_path, name):
-    (tmp_path / name).write_bytes(b"cos\nsystem\n")
-    with pytest.raises(WeightsError, match=r"holds no weights|is damaged"):
-        load(tmp_path / name)
-    with pytest.raises(WeightsError, match=r"expected a folder.*spit.from_timm"):
-        read(tmp_path / name)
 
 
 def test_the_weights_file_of_a_saved_model_leads_to_its_folder(tmp_path):
@@ -245,14 +236,6 @@ def own_parts(restored_parts):
             "backbone_options": {"factor": 3.0}}
 
 
-def test_registered_parts_are_saved_and_loaded(tmp_path, own_parts):
-    model, images = tiny(**own_parts), torch.randint(0, 256, (2, 3, 16, 20), dtype=torch.uint8)
-    loaded = load(save(model, tmp_path))
-    assert same(model, loaded)
-    assert loaded.backbone.factor == 3.0
-    assert torch.equal(loaded(images), model(images))
-
-
 @pytest.mark.parametrize(("parts", "message"), [
     (TOKENIZERS, "its tokenizer 'halves' is not registered; import the module that registers it"),
     (FEATURES, "its features 'means' is not registered; .*--plugin MODULE"),
@@ -282,18 +265,20 @@ def refusal(folder):
     return str(caught.value)
 
 
-def test_saving_onto_or_below_a_file(tmp_path):
+def test_places_where_no_model_can_be_saved(tmp_path):
     path = tmp_path / "taken"
     path.write_text("mine")
     for folder in (path, path / "below"):
-        assert f"{folder} or one above it is a file; choose a new folder" in refusal(folder)
+        assert f"{folder} or one above it is a file" in refusal(folder)
+    for suffix in (".safetensors", ".pth", ".PT", ".bin"):
+        assert f"makes a folder: {tmp_path / 'model'}" in refusal(tmp_path / f"model{suffix}")
+    for name in ("a" * 300, "a\0b", "/proc/nowhere/model"):
+        assert "cannot be made" in refusal(tmp_path / name)
+    for model in (None, torch.nn.Linear(2, 2), "spit_tiny_16"):
+        with pytest.raises(TypeError, match="a model of spit"):
+            save(model, tmp_path / "model")
+    assert [each.name for each in tmp_path.iterdir()] == ["taken"]
     assert path.read_text() == "mine"
-
-
-@pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".PT", ".bin"])
-def test_saving_under_the_name_of_a_file(tmp_path, suffix):
-    assert f"makes a folder: {tmp_path / 'model'}" in refusal(tmp_path / f"model{suffix}")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("config", [None, "{}", "[]", "not json", '{"model_type": "vit"}'])
@@ -437,19 +422,6 @@ def test_hub_without_the_repository(tmp_path):
     assert answer.startswith("WeightsError no config.json of owner/other on the hub, nor such a folder here")
 
 
-@pytest.mark.parametrize("model", [None, torch.nn.Linear(2, 2), "spit_tiny_16"])
-def test_something_that_is_no_model_is_not_saved(tmp_path, model):
-    with pytest.raises(TypeError, match="expected a model of spit to save, got"):
-        save(model, tmp_path / "model")
-    assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.parametrize("name", ["a" * 300, "a\0b", "/proc/nowhere/model"])
-def test_a_folder_that_cannot_be_made(tmp_path, name):
-    with pytest.raises(WeightsError, match=r"cannot be made \(.*\); choose another one"):
-        save(tiny(), tmp_path / name)
-
-
 @pytest.mark.parametrize("name", ["a" * 300, "./" + "a" * 300, "a\0b"])
 def test_a_name_that_no_file_can_have(name):
     with pytest.raises(WeightsError, match="which cannot be read"):
@@ -480,13 +452,6 @@ def test_a_config_that_asks_for_too_much_is_refused_before_it_is_made(tmp_path, 
             return made
 
     with Forbidden(), pytest.raises(WeightsError):
-        load(folder)
-
-
-def test_deeply_nested_json_is_no_config(tmp_path):
-    folder = save(tiny(), tmp_path)
-    (folder / CONFIG).write_text("[" * 100_000 + "]" * 100_000)
-    with pytest.raises(WeightsError, match=r"config.json is not one that spit writes"):
         load(folder)
 
 

@@ -187,7 +187,6 @@ def read(source: str | PathLike[str]) -> Checkpoint:
             dot or a slash, ends with a slash, or whose parent folder exists is a folder.
     """
     path = Path(source)
-    check_name(path)
     if path.is_file():
         raise WeightsError(f"expected a folder with {CONFIG} and weights, got the file {path}; give its folder if "
                            "spit saved it; spit.from_timm reads a ViT from .safetensors or .pth")

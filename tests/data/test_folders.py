@@ -81,32 +81,14 @@ def test_extensions_are_lower_case_with_a_dot() -> None:
     assert all(extension == extension.lower() and extension[0] == "." for extension in EXTENSIONS)
 
 
-def refusal(root: Path) -> str:
-    with pytest.raises(ImageError) as caught:
-        image_paths(root)
-    assert str(root) in str(caught.value)
-    return str(caught.value)
-
-
-def test_a_folder_without_images(tmp_path: Path) -> None:
-    touch(tmp_path, "notes.txt")
-    message = refusal(tmp_path)
-    assert "got none" in message
-    assert ".jpg" in message
-
-
-def test_a_missing_folder(tmp_path: Path) -> None:
-    assert "no such path exists" in refusal(tmp_path / "missing")
-
-
-def test_a_url_in_place_of_a_folder() -> None:
-    with pytest.raises(ImageError, match=r"^https://example\.org/photos: expected a folder, got a URL"):
-        image_paths(Path("https://example.org/photos"))
-
-
-def test_a_file_instead_of_a_folder(tmp_path: Path) -> None:
-    touch(tmp_path, "cat.jpg")
-    assert refusal(tmp_path / "cat.jpg").endswith("cat.jpg: expected a folder, got a file")
+@pytest.mark.parametrize(("name", "words"), [
+    ("empty", r"empty: .*\.jpg.*got none"), ("missing", "missing: .*exists"), ("cat.jpg", r"cat\.jpg: .*got a file"),
+    ("https://example.org/photos", "https://example.org/photos: .*URL")])
+def test_what_is_no_folder_of_images(name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    touch(tmp_path, "cat.jpg", "empty/notes.txt")
+    with pytest.raises(ImageError, match=words):
+        image_paths(Path(name))
 
 
 def test_a_folder_that_cannot_be_listed_is_not_skipped(

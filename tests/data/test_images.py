@@ -1,5 +1,6 @@
 import io
 import os
+import re
 import struct
 import warnings
 import zlib
@@ -13,7 +14,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from spit.data.images import FORMATS, header_size, load_image
@@ -105,11 +105,6 @@ def test_lossy_files_give_nearly_their_pixels(kind: str) -> None:
     calm[..., 2] = 128
     difference = np.abs(pixels(encode(calm, **LOSSY[kind])).astype(int) - calm)
     assert difference.max() <= 12
-
-
-@given(arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3))))
-def test_any_rgb_png_round_trips(values: np.ndarray) -> None:
-    np.testing.assert_array_equal(pixels(encode(values, format="PNG")), values)
 
 
 def test_path_string_bytes_and_file_object_agree(tmp_path: Path) -> None:
@@ -329,42 +324,6 @@ def test_a_prefix_is_refused_or_the_whole_picture(kind: str, part: float) -> Non
     assert torch.equal(result, load_image(data))
 
 
-@settings(deadline=None)  # the first AVIF takes longer
-@given(st.sampled_from([k for k in sorted(EVERY) if "tiff" not in k]), st.data())  # libtiff prints what it dislikes
-def test_damaged_bytes_give_an_image_or_an_image_error(kind: str, data: st.DataObject) -> None:
-    damaged = bytearray(encode(smooth(), **EVERY[kind]))
-    places = st.lists(st.tuples(st.integers(0, len(damaged) - 1), st.integers(0, 255)), min_size=1, max_size=8)
-    for place, value in data.draw(places):
-        damaged[place] = value
-    try:
-        result = load_image(bytes(damaged), max_pixels=100_000)
-    except ImageError:
-        return
-    assert result.shape[0] == 3
-    assert 0 < result[0].numel() <= 100_000
-
-
-@given(st.binary(max_size=64))
-def test_arbitrary_bytes_are_refused(data: bytes) -> None:
-    assert "image bytes" in refusal(data)
-
-
-def test_an_empty_file(tmp_path: Path) -> None:
-    path = tmp_path / "empty.png"
-    path.touch()
-    message = refusal(path)
-    assert str(path) in message
-    assert "got an empty file" in message
-
-
-def test_a_text_file_called_jpg(tmp_path: Path) -> None:
-    path = tmp_path / "notes.jpg"
-    path.write_text("not a picture\n" * 100)
-    message = refusal(path)
-    assert str(path) in message
-    assert "JPEG, PNG" in message
-
-
 @pytest.mark.parametrize("format", ["EPS", "PCX", "JPEG2000"])  # EPS starts a program
 def test_other_formats_of_pillow_are_not_read(format: str) -> None:
     data = encode(Image.new("RGB", (4, 4)), format=format)
@@ -373,30 +332,23 @@ def test_other_formats_of_pillow_are_not_read(format: str) -> None:
     assert "got something else" in refusal(data)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    message = refusal(tmp_path / "none.jpg")
-    assert str(tmp_path / "none.jpg") in message
-    assert "no such path exists" in message
-
-
-@pytest.mark.parametrize("url", ["https://example.org/a.jpg", Path("https://example.org/a.jpg")])
-def test_a_url(url: str | Path) -> None:
-    assert refusal(url) == ("https://example.org/a.jpg: expected an image file, got a URL, which spit does not read; "
-                            "download the file first")
-
-
-def test_a_folder(tmp_path: Path) -> None:
-    message = refusal(tmp_path)
-    assert str(tmp_path) in message
-    assert "got a folder" in message
-
-
-@pytest.mark.parametrize("name", ["", "photo.png/inside", "x" * 5000, "null\0byte.png", "loop"])
-def test_paths_that_cannot_be_opened(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "words"), [
+    ("", ""), ("photo.png/inside", ""), ("x" * 5000, ""), ("null\0byte.png", ""), ("loop", ""),
+    ("empty.png", "empty.png: .*empty file"), ("notes.jpg", "notes.jpg: .*JPEG, PNG"), ("folder", "folder: .*a folder"),
+    ("none.jpg", "none.jpg: .*exists"), ("https://example.org/a.jpg", "https://example.org/a.jpg: .*URL"),
+    (Path("https://example.org/a.jpg"), "https://example.org/a.jpg: .*URL"),
+    ("pipe.png", "pipe or device"), ("/dev/zero", "pipe or device"), ("two\nlines.png", r"two\\nlines\.png")])
+def test_paths_that_hold_no_image(
+    name: str | Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("photo.png").write_bytes(encode(smooth(), format="PNG"))
     Path("loop").symlink_to("loop")
-    refusal(name)
+    Path("empty.png").touch()
+    Path("notes.jpg").write_text("not a picture\n" * 100)
+    Path("folder").mkdir()
+    os.mkfifo("pipe.png")
+    assert re.search(words, refusal(name))
 
 
 def test_a_file_without_read_permission(
@@ -409,26 +361,10 @@ def test_a_file_without_read_permission(
         assert "Permission denied" in refusal(path)
 
 
-def test_a_pipe_on_disk_does_not_block(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.png")
-    assert "pipe or device" in refusal(tmp_path / "pipe.png")
-
-
-def test_a_device_does_not_fill_the_memory() -> None:
-    assert "pipe or device" in refusal("/dev/zero")
-
-
-def test_a_name_with_a_line_break_stays_on_one_line(tmp_path: Path) -> None:
-    assert "two\\nlines.png" in refusal(tmp_path / "two\nlines.png")
-
-
 def test_the_pixel_limit_is_inclusive() -> None:
     data = encode(smooth(5, 6), format="PNG")
     assert load_image(data, max_pixels=30).shape == (3, 5, 6)
-    message = refusal(data, max_pixels=29)
-    assert "29 pixels" in message
-    assert "6 × 5 = 30" in message
-    assert "limit of 29 pixels (max_pixels)" in message
+    assert re.search("29 pixels.*6 × 5 = 30|6 × 5 = 30.*29 pixels", refusal(data, max_pixels=29))
 
 
 def test_the_default_limit_is_checked_before_decoding() -> None:
@@ -436,13 +372,7 @@ def test_the_default_limit_is_checked_before_decoding() -> None:
     assert "100,000,000" in message
     assert "100,010,000" in message
     assert "cannot hold" in refusal(png(10_000, 10_000, b"")), "within the limit, but not with so little data"
-
-
-def test_a_decompression_bomb_names_both_limits() -> None:
-    message = refusal(png(60_000, 60_000, b""))
-    assert "100,000,000" in message
-    assert "max_pixels" in message
-    assert "MAX_IMAGE_PIXELS" in message
+    assert "MAX_IMAGE_PIXELS" in refusal(png(60_000, 60_000, b"")), "beyond Pillow's own limit too"
 
 
 @pytest.mark.parametrize("limit", [0, -5])
@@ -451,17 +381,10 @@ def test_a_limit_below_one_is_a_mistake(limit: int) -> None:
         load_image(encode(smooth(), format="PNG"), max_pixels=limit)
 
 
-@pytest.mark.parametrize("source", [None, 3, torch.zeros(3, 4, 4), ["a.png"]])
+@pytest.mark.parametrize("source", [None, 3, torch.zeros(3, 4, 4), ["a.png"], io.StringIO("abc")])
 def test_other_sources_are_type_errors(source: object) -> None:
-    with pytest.raises(TypeError, match=f"got {type(source).__name__}"):
+    with pytest.raises(TypeError, match=f"got {type(source).__name__}|mode 'rb'"):
         load_image(source)
-
-
-def test_a_text_mode_file_object(tmp_path: Path) -> None:
-    path = tmp_path / "plain.txt"
-    path.write_text("abc")
-    with path.open() as file, pytest.raises(TypeError, match="mode 'rb'"):
-        load_image(file)
 
 
 def test_a_closed_file_object(tmp_path: Path) -> None:

@@ -4,11 +4,9 @@ from contextlib import suppress
 import pytest
 import safetensors.torch
 import torch
-from PIL import Image
 
 from spit.errors import WeightsError
 from spit.interop import from_timm
-from spit.registry import load_model
 from spit.weights import save
 
 
@@ -57,22 +55,14 @@ def test_the_source_is_not_touched():
 
 @pytest.mark.parametrize("wrap", [False, True])
 def test_files(tmp_path, wrap):
-    tensors, expected = vit(), from_timm(vit())(IMAGES)
+    tensors, model = vit(), from_timm({name: tensor.half() for name, tensor in vit().items()})
+    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+    expected = from_timm(vit())(IMAGES)
     safetensors.torch.save_file(tensors, tmp_path / "vit.safetensors")
     torch.save({"model": tensors, "epoch": 3} if wrap else tensors, tmp_path / "vit.pth")
     for name in ("vit.safetensors", "vit.pth"):
         assert torch.equal(from_timm(tmp_path / name)(IMAGES), expected)
         assert torch.equal(from_timm(str(tmp_path / name))(IMAGES), expected)
-
-
-def test_half_tensors_become_float32():
-    model = from_timm({name: tensor.half() for name, tensor in vit().items()})
-    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
-
-
-def test_saved_and_loaded_again(tmp_path):
-    model = from_timm(vit())
-    assert torch.equal(load_model(save(model, tmp_path))(IMAGES), model(IMAGES))
 
 
 class Module(torch.nn.Module):
@@ -110,14 +100,9 @@ def test_a_module_that_reads_otherwise(options):
 def test_variants_are_refused_by_name(extra):
     with pytest.raises(WeightsError, match=f"it has {extra};"):
         from_timm({**vit(), extra: torch.zeros(1)})
-
-
-@pytest.mark.parametrize("name", ["cls_token", "norm.weight", "pos_embed"])
-def test_missing_parts_are_named(name):
-    tensors = vit()
-    del tensors[name]
-    with pytest.raises(WeightsError, match=f"it lacks {name};"):
-        from_timm(tensors)
+    lacking = {name: tensor for name, tensor in vit().items() if name != "norm.weight"}
+    with pytest.raises(WeightsError, match=r"it lacks norm\.weight;"):
+        from_timm(lacking)
 
 
 @pytest.mark.parametrize(("name", "shape", "message"), [
@@ -141,6 +126,8 @@ def test_heads_that_the_width_does_not_tell():
 def test_wrong_types(source):
     with pytest.raises(TypeError, match="expected a state dict"):
         from_timm(source)
+    with pytest.raises(ValueError, match="mean and std"):
+        from_timm(vit(), std=(1, 1, 0))
 
 
 class Malicious:
@@ -157,37 +144,20 @@ def test_nothing_is_unpickled(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["vit.safetensors", "vit.pth", "vit.bin"])
-@pytest.mark.parametrize("data", [b"", b"garbage" * 9, b"\x80\x02}q\x00."])
+@pytest.mark.parametrize("data", [b"", b"garbage" * 9, b"\x80\x02}q\x00.", b"\x89PNG\r\n\x1a\n"])
 def test_damaged_files(tmp_path, name, data):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(WeightsError, match=name.replace(".", r"\.") + "|it lacks"):
         from_timm(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.txt", "a.gif"])
-def test_a_file_that_holds_no_weights(tmp_path, name):
-    path = tmp_path / name
-    if name == "a.txt":
-        path.write_text("hello")
-    else:
-        Image.new("RGB", (4, 4)).save(path)
-    with pytest.raises(WeightsError) as caught:
-        from_timm(path)
-    wanted = "expected a .safetensors or .pth file with a timm ViT state dict"
-    assert str(caught.value) == f"{path} holds no weights; {wanted}"
-
-
-@pytest.mark.parametrize("suffix", [".pth", ".safetensors", ""])
-def test_a_folder(tmp_path, suffix):
-    folder = tmp_path / f"vit{suffix}"
-    folder.mkdir()
-    with pytest.raises(WeightsError, match=r"got a folder, .*; give the file in it"):
-        from_timm(folder)
-
-
-def test_a_folder_that_spit_saved(tmp_path):
-    with pytest.raises(WeightsError, match=r"got a folder that spit saved, .*; spit\.load_model loads it"):
-        from_timm(save(from_timm(vit()), tmp_path))
+def test_a_folder_or_nothing(tmp_path):
+    (tmp_path / "vit.pth").mkdir()
+    save(from_timm(vit()), tmp_path / "saved")
+    for name, words in {"vit.pth": "got a folder", "saved": r"spit\.load_model", "none.pth": "no file",
+                        "none.safetensors": "no file"}.items():
+        with pytest.raises(WeightsError, match=words):
+            from_timm(tmp_path / name)
 
 
 def test_other_objects_are_refused_without_advice_to_unpickle_them(tmp_path):
@@ -208,13 +178,6 @@ def test_another_number_of_classes_gets_a_fresh_head():
     assert torch.equal(from_timm(vit(), num_classes=0)(IMAGES), saved.embed(IMAGES))
 
 
-def test_no_file(tmp_path):
-    with pytest.raises(WeightsError, match="no file"):
-        from_timm(tmp_path / "vit.pth")
-    with pytest.raises(WeightsError, match="no file"):
-        from_timm(tmp_path / "vit.safetensors")
-
-
 @pytest.mark.parametrize("name", vit())
 @pytest.mark.parametrize("change", [
     lambda tensor: tensor.new_zeros(()), lambda tensor: tensor[:0], lambda tensor: tensor[None],
@@ -227,9 +190,3 @@ def test_one_wrong_tensor(name, change):
     tensors[name] = change(tensors[name])
     with suppress(WeightsError):  # and no other error; a longer head is another number of classes, and the like
         assert from_timm(tensors)(IMAGES).isfinite().all()
-
-
-@pytest.mark.parametrize("colors", [{"mean": (0.5, 0.5)}, {"std": (1, 1, 0)}, {"std": (1, 1)}])
-def test_wrong_colors(colors):
-    with pytest.raises(ValueError, match="expected mean and std of 3 colours"):
-        from_timm(vit(), **colors)

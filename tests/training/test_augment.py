@@ -242,24 +242,9 @@ def test_no_cutmix(changes: dict[str, Any]) -> None:
     assert drawn(AugmentConfig(**changes), 4).mix(images) is images
 
 
-def test_medium_is_the_default() -> None:
-    assert (AugmentConfig().layers, AugmentConfig().magnitude) == (2, 15)
-    assert set(drawn(AugmentConfig(), 100).strength.flatten().tolist()) == {-0.5, 0.5}  # 15 of 30
-
-
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"scale": (0.0, 1.0)}, "expected scale above 0, got 0.0"),
-    ({"scale": (0.5, 1.5)}, "expected scale of at most 1, got 1.5"),
     ({"ratio": (2.0, 1.0)}, r"expected ratio as two rising numbers, got \(2.0, 1.0\)"),
-    ({"flip": 1.5}, "expected flip of at most 1, got 1.5"),
-    ({"magnitude": 31.0}, "expected magnitude of at most 30, got 31.0"),
-    ({"jitter": -0.1}, "expected jitter of at least 0, got -0.1"),
-    ({"cutmix_share": float("nan")}, "expected cutmix_share of at least 0, got nan"),
-    ({"layers": -1}, "expected layers of at least 0, got -1"),
-    ({"cutmix": -1.0}, "expected cutmix of at least 0, got -1.0"),
-    ({"cutmix": float("nan")}, "expected cutmix of at least 0, got nan"),
     ({"policies": ()}, "expected at least one policy, got none"),
-    ({"policies": ("rand", "auto")}, "expected policies to be one of none, rand, three, got 'auto'"),
 ])
 def test_wrong_configs(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -69,21 +69,6 @@ def test_a_damaged_one_falls_back(damage: str, tmp_path: Path, caplog: pytest.Lo
         checkpoints.load()
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    ("{}", "the key 'spit' is missing"), ("[1]", "expected its JSON as an object, got list"),
-    ('{"spit": 9, "step": 2}', "format 9, step 2"), ('{"spit": 1, "step": 2}', "the key 'sha256' is missing"),
-])
-def test_what_is_damaged_is_said_in_words(text: str, reason: str, tmp_path: Path,
-                                          caplog: pytest.LogCaptureFixture) -> None:
-    checkpoints = saved(tmp_path, 1, 2)
-    (checkpoints.folder / "step-00000002.json").write_text(text)
-    with caplog.at_level(logging.WARNING, "spit"):
-        found = checkpoints.load()
-    assert found is not None
-    assert found[0]["step"] == 1
-    assert f"step-00000002.safetensors is damaged ({reason}); using the one before" in caplog.text
-
-
 def test_what_a_killed_process_left_goes(tmp_path: Path) -> None:
     checkpoints = saved(tmp_path, 1)
     left = checkpoints.folder / f"{TEMPORARY}0"

@@ -120,13 +120,3 @@ def test_jitter() -> None:
     assert torch.allclose(answer[1], luma(images)[1].expand(3, 4, 4), atol=1e-6)
     grey = jitter_colors(row(100, 200).expand(3, 1, 2)[None], torch.tensor([[1.2, 0.5, 1.3]]))
     assert torch.allclose(grey[0], row(150, 210).expand(3, 1, 2))  # 120 and 240, then towards 180
-
-
-def test_luma() -> None:
-    assert torch.allclose(luma(torch.eye(3).view(3, 3, 1, 1)).flatten(), torch.tensor([0.299, 0.587, 0.114]))
-    assert luma(torch.tensor([0.2, 0.6]).view(1, 2, 1, 1)).item() == pytest.approx(0.4)
-
-
-def test_unknown() -> None:
-    with pytest.raises(ValueError, match=r"expected an operation among identity, autocontrast, .*, blur, got 'invert'"):
-        one("invert", torch.zeros(3, 2, 2))

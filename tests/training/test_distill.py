@@ -98,17 +98,6 @@ def test_positions_of_the_student(images: Tensor) -> None:
     assert masses.mean() == pytest.approx(position_mass(student.config), rel=0.02)
 
 
-@pytest.mark.parametrize(("bins", "sigma", "rounded"), [
-    (16, 0.025, 0.25), (16, 0.05, 0.98), (8, 0.025, 0.063), (16, 0.4, 45.5), (16, 0.0, 1.0)])
-def test_the_mass_of_positions(bins: int, sigma: float, rounded: float) -> None:
-    """The integral is the sum of the features themselves, a mean over all pixels."""
-    config = ModelConfig(position_bins=bins, position_sigma=sigma)
-    mass = kernels.position_histogram(
-        torch.zeros(1, 224, 224, dtype=torch.int32), torch.tensor([0, 1]), bins, sigma).sum().item()
-    assert position_mass(config) == pytest.approx(mass, rel=2e-3)
-    assert mass == pytest.approx(rounded, rel=0.02)
-
-
 @pytest.mark.parametrize("options", [
     {"position_sigma": 0.0, "position_bins": 4}, {"position_sigma": 0.0}, {"position_sigma": 0.05},
     {"position_sigma": 0.1, "position_bins": 8}])
@@ -341,27 +330,6 @@ def test_everyone_sees_the_same_mixed_images(parent: SpitModel, images: Tensor) 
     assert all(torch.equal(each, mixed) for each in seen)
 
 
-def test_it_learns(parent: SpitModel, images: Tensor) -> None:
-    student = made(parent, fill="zero").train()  # further away, so more to learn
-    task = Distillation(student, parent, DistillConfig())
-    optimizer = torch.optim.AdamW(student.parameters(), lr=1e-3)
-    losses = []
-    for _ in range(40):
-        loss, _ = task.loss(student, batch_of(images))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.8 * losses[0]
-
-
-def test_filled_patches_begin_nearer_to_the_parent(parent: SpitModel, images: Tensor) -> None:
-    """A region's outline is an edge that the parent never saw."""
-    losses = [Distillation(student, parent, DistillConfig()).loss(student, batch_of(images))[0].item()
-              for fill in ("zero", "mean") for student in [made(parent, fill=fill)]]
-    assert losses[1] < losses[0]
-
-
 def test_groups(parent: SpitModel) -> None:
     student = made(parent)
     groups = Distillation(student, parent, DistillConfig(embedder_rate=6.0)).groups()
@@ -402,29 +370,7 @@ def test_a_share_of_the_beginning_is_kept(parent: SpitModel) -> None:
     torch.testing.assert_close(student.state_dict(), {name: tensor + 1.0 for name, tensor in begun.items()})
 
 
-def test_what_is_kept_is_the_parents_also_of_a_trained_student(parent: SpitModel) -> None:
-    """As ``model.pretrained`` gives: the student's own beginning does not matter."""
-    begun, student = made(parent), made(parent)
-    with torch.no_grad():
-        for parameter in student.parameters():
-            parameter += 1.0
-    product = Distillation(student, parent, DistillConfig(keep=0.25)).product()
-    torch.testing.assert_close(product.state_dict(), {
-        name: tensor + 0.75 for name, tensor in begun.state_dict().items()})
-
-
 def test_a_share_of_another_beginning(parent: SpitModel) -> None:
     other = SpitModel(made(parent).config.replace(depth=1 + parent.config.depth))
     with pytest.raises(WeightsError, match=r"distill\.keep"):
         Distillation(other, parent, DistillConfig(keep=0.25))
-
-
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"logits": -1.0}, "expected logits of at least 0, got -1.0"),
-    ({"tokens": float("nan")}, "expected tokens of at least 0, got nan"),
-    ({"embedder_rate": -2.0}, "expected embedder_rate above 0, got -2.0"),
-    ({"keep": 1.0}, "expected keep below 1, got 1.0"),
-])
-def test_wrong_configs(changes: dict[str, float], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        DistillConfig(**changes)

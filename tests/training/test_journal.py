@@ -36,50 +36,21 @@ def test_a_full_disk(tmp_path: Path) -> None:
         journal.write("train", 1, {"loss": 1.0})
 
 
-@pytest.mark.parametrize(("steps", "said"), [
-    ((6, 12, 13), "Training loss 6.0000 (mean of steps 1 to 6), 13.0000 (step 13);"),
-    ((5,), "Training loss 5.0000 (mean of steps 1 to 5);"),
-])
-def test_the_steps_of_a_loss_are_named(steps: tuple[int, ...], said: str, tmp_path: Path) -> None:
-    journal = Journal(tmp_path, 0, Listener())
-    for step in steps:
-        journal.write("train", step, {"loss": float(step), "lr": 0.1, "images_per_second": 1.0})
-    write_report(tmp_path, "model", {"data": {"size": 32}, "run": {"seed": 4}, "optimization": {
-        "epochs": 1, "batch": 8, "precision": "fp32"}}, {"steps": steps[-1], "photos": 16})
-    assert said in (tmp_path / "report.md").read_text()
-
-
-@pytest.mark.parametrize(("speed", "words"), [(0.42, "0.4 images/s"), (10914.3, "10,914 images/s")])
-def test_the_speed_in_a_report(speed: float, words: str, tmp_path: Path) -> None:
-    Journal(tmp_path, 0, Listener()).write("train", 1, {"loss": 1.0, "images_per_second": speed})
-    recipe: dict[str, Any] = {"data": {"size": 32}, "run": {"seed": 4},
-                              "optimization": {"epochs": 1, "batch": 8, "precision": "fp32"}}
-    write_report(tmp_path, "tiny", recipe, {"steps": 1, "photos": 8, "classes": 2})
-    text = (tmp_path / "report.md").read_text()
-    assert f"; {words} (median)" in text
-    assert "\n1 step of 8 photos" in text
-    assert "2 classes, named in `classes.txt`" in text
-    assert "`patience` is the number of consecutive steps whose gradients are not finite" in text
-
-
 def test_a_report(tmp_path: Path) -> None:
     journal = Journal(tmp_path, 0, Listener())
     for step in range(1, 31):
         journal.write("train", step, {"loss": 2 / step, "top1": 0.1, "lr": 0.1, "images_per_second": 10.0 * step})
         if step % 2 == 0:
             journal.write("validation", step, {"epoch": step / 2, "top1": step / 100, "loss": 1.0, "images": 20})
-    recipe: dict[str, Any] = {"model": {"name": "spit_tiny_16"}, "data": {"size": 32, "kept": ""}, "run": {"seed": 4},
+    recipe: dict[str, Any] = {"model": {"name": "spit_tiny_16"}, "data": {"size": 32, "train": ()}, "run": {"seed": 4},
                               "elastic": {"parts": 8, "own": 4, "keep": ()},
                               "optimization": {"epochs": 15, "batch": 8, "precision": "fp32"}}
     write_report(tmp_path, "spit_tiny_16", recipe, {"steps": 30, "photos": 16})
     text = (tmp_path / "report.md").read_text()
     assert "spit_tiny_16: epochs 15, photos 16" in text
-    assert "Training loss 2.0000 (step 1), 0.0667 (step 30); 160 images/s" in text
+    assert "Training loss 2.0000 (step 1), 0.0667 (step 30); 160 images/s (median)" in text
     assert "- **data**: size 32\n" in text
-    assert "elastic" not in text
-    write_report(tmp_path, "spit_tiny_16", {**recipe, "elastic": {"parts": 8, "own": 4, "keep": (64,)}},
-                 {"steps": 30, "photos": 16})
-    assert "- **elastic**: parts 8; own 4; keep 64\n" in (tmp_path / "report.md").read_text()
+    assert "- **elastic**: parts 8; own 4\n" in text
     assert "| 30 | 15 | 0.3 | 1 | 20 |" in text
     pytest.importorskip("matplotlib")
     assert (tmp_path / "curves.png").stat().st_size > 1000
@@ -103,18 +74,3 @@ def test_missing_extras_are_told_in_the_report_alone(tmp_path: Path, monkeypatch
     assert "No curves: drawing curves needs matplotlib; install the extra: pip install" in (
         tmp_path / "report.md").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "report.md"]
-
-
-@pytest.mark.parametrize(("policies", "cutmix", "whole", "said"), [
-    (("none",), 0.0, True, "policies none; cutmix 0.0"),
-    (("rand",), 1.0, False, "scale 0.1, 1.0; policies rand; layers 2; cutmix 1.0; cutmix_share 0.5"),
-    (("three",), 0.0, True, "policies three; jitter 0.3; cutmix 0.0"),
-])
-def test_a_report_leaves_out_what_does_nothing(policies: tuple[str, ...], cutmix: float, whole: bool, said: str,
-                                               tmp_path: Path) -> None:
-    augment = {"scale": (0.1, 1.0), "policies": policies, "layers": 2, "jitter": 0.3, "cutmix": cutmix,
-               "cutmix_share": 0.5}
-    write_report(tmp_path, "model", {"data": {"size": 32, "whole": whole}, "run": {"seed": 4}, "augment": augment,
-                                     "optimization": {"epochs": 1, "batch": 8, "precision": "fp32"}},
-                 {"steps": 1, "photos": 8})
-    assert f"- **augment**: {said}\n" in (tmp_path / "report.md").read_text()

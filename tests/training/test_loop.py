@@ -81,16 +81,13 @@ def test_validation_follows_each_epoch_once(run: Run, tmp_path: Path, monkeypatc
     assert [line["step"] for line in read_metrics(tmp_path / "a") if line["kind"] == "validation"] == list(steps)
 
 
-def test_fewer_photos_than_a_batch_are_told(run: Run) -> None:
-    words = Words()
-    run("few", "optimization.batch=64", "optimization.epochs=1", listener=words)
-    assert words.said[0] == "20 photos for batches of 64: 1 step in all; a smaller optimization.batch makes more"
-
-
-def test_less_than_a_step_is_told(run: Run) -> None:
-    words = Words()
-    run("little", "optimization.batch=8", "optimization.epochs=0.1", "optimization.warmup=0", listener=words)
-    assert words.said[0] == "0.1 epochs of 20 photos are less than a batch of 8; training for 1 step, 0.4 epochs"
+@pytest.mark.parametrize(("batch", "epochs", "words"), [(64, 1, "64: 1 step"), (8, 0.1, "0.1 epochs of 20 photos")])
+def test_a_run_of_less_than_a_step_is_told(run: Run, batch: int, epochs: float, words: str) -> None:
+    listener = Words()
+    outcome = run("few", f"optimization.batch={batch}", f"optimization.epochs={epochs}", "optimization.warmup=0",
+                  listener=listener)
+    assert outcome.steps == 1
+    assert words in listener.said[0]
 
 
 def losses(folder: Path) -> list[float]:
@@ -146,9 +143,7 @@ def test_a_step_that_is_no_number_is_left_out(run: Run, tmp_path: Path) -> None:
 
 
 def test_too_many_of_them_stop_the_run(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"not finite in 3 steps in a row, to step 8; the checkpoint of step 4 is "
-                                            r"good: check the photos, or start a new run with a lower "
-                                            r"optimization.lr or precision fp32 in another --output$"):
+    with pytest.raises(TrainingError, match=r"3 steps .* step 8; .*step 4 .*optimization\.lr"):
         run("a", "run.log=2", "run.patience=3", bad=(5, 6, 7))
     assert run("a").resumed == 4  # and with a remedy it goes on
 

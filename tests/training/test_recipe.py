@@ -1,6 +1,5 @@
 import os
 import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
@@ -9,13 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-import spit
 from spit.documents import flat
 from spit.errors import WeightsError
 from spit.registry import create_model, load_model, model_config
 from spit.training import TrainingError
 from spit.training.build import build_model
-from spit.training.recipe import FREE, DataRecipe, ModelRecipe, Optimization, Recipe, recipes
+from spit.training.recipe import FREE, DataRecipe, ModelRecipe, Optimization, Recipe
 from spit.training.retrofit import RetrofitRecipe
 from spit.weights import save
 
@@ -27,9 +25,6 @@ RECIPES = [path for path in sorted((Path(__file__).parents[2] / "recipes").glob(
 def test_those_that_come_with_spit(path: Path) -> None:
     recipe = Recipe.read(path)
     assert recipe.model.pretrained or model_config(recipe.model.name)
-    top = path.read_text().partition("[model]")[0]
-    assert "Expected time:" in top
-    assert "Expected result:" in top
     assert recipe.run.output == f"runs/{path.stem}"
 
 
@@ -64,25 +59,6 @@ def test_what_app_c_does_not_name_is_the_same_in_fine_tuning() -> None:
                        "optimization.batch", "optimization.epochs", "optimization.lr"}
 
 
-@pytest.mark.parametrize("path", [path for path in RECIPES if path.stem != "smoke"], ids=lambda path: path.stem)
-def test_each_line_says_whose_it_is(path: Path) -> None:
-    lines = [line for line in path.read_text().splitlines() if " = " in line and not line.startswith("#")]
-    assert len(lines) > 20
-    for line in lines:
-        assert re.search(r" # (paper|release|not in the paper|ours)\b", line), line
-    written = tomllib.loads(path.read_text())
-    for section in ("augment", "optimization") if path.stem in ("pretrain_base_256", "finetune_base_384") else ():
-        every = {key for key in Recipe().to_dict()[section] if f"{section}.{key}" not in FREE} - {"accumulate"}
-        assert every <= written[section].keys()
-
-
-def test_a_recipe_of_the_paper_makes_its_model() -> None:
-    recipe = Recipe.read(Path("pretrain_base_256"), ["model.name=spit_tiny_16.paper"])
-    model = build_model(recipe, "abc")
-    assert [block.drop_path for block in model.backbone.blocks] == [0.2] * 12
-    assert (model.config.layer_scale, model.config.token_budget) == (1e-5, 256)
-
-
 def test_changes(recipe: Callable[..., Recipe]) -> None:
     changed = recipe("optimization.epochs=1", "model.name=vit_small_16", "data.train=a/b",
                      "optimization.betas=[0.8, 0.9]", "model.options.depth=3", "data.validation=[]",
@@ -97,32 +73,10 @@ def test_changes(recipe: Callable[..., Recipe]) -> None:
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ("optimization.epoch=3", r"\[optimization\] unknown option 'epoch'; the nearest known one is 'epochs'"),
-    ("optimizer.epochs=3", "unknown section 'optimizer'; the nearest known one is 'optimization'"),
-    ("optimization.learning_rate=1", "unknown option 'learning_rate'; known are epochs, batch, accumulate, lr, "),
-    ("augment.cutmixing=1", "the nearest known one is 'cutmix'"),
-    ("optimization.epochs=many", "expected epochs to be a number, got 'many'"),
-    ("optimization.batch=2.5", "expected batch to be a whole number, got 2.5"),
-    ("optimization.compile=1", "expected compile of type bool, got 1"),
-    ("optimization.accumulate=true", "expected accumulate to be a whole number, got True"),
-    ("optimization.batch=7", "expected an even batch"),
-    ("optimization.epochs=0", "expected epochs above 0, got 0"),
-    ("optimization.epochs=0.5", r"tiny\.toml: \[optimization\] expected warmup of at most 0.5, the epochs of the run, "
-     "got 1; lower optimization.warmup or raise optimization.epochs"),
-    ("optimization.warmup=4.5", "expected warmup of at most 4, the epochs of the run, got 4.5"),
-    ("optimization.ema=1", "expected ema below 1, got 1"),
-    ("optimization.betas=[0.9]", "expected betas of type tuple of 2 float, got \\(0.9,\\)"),
-    ("optimization.betas=[0.9, 1.0]", "expected betas below 1, got 1.0"),
-    ("optimization.precision=fp16", "expected precision to be one of fp32, bf16, got 'fp16'"),
-    ("data.size=7", r"\[data\] expected size of at least 16, got 7"),
-    ("data.size=100000", r"\[data\] expected size of at most 16384, got 100000"),
-    ("data.side=100000", r"\[data\] expected side of at most 16384, got 100000"),
-    ("data.workers=-1", "expected workers of at least 0, got -1"),
-    ("run.log=0", "expected log of at least 1, got 0"),
-    ("augment.flip=2", "expected flip of at most 1, got 2"),
-    ("epochs=3", "expected section.key=value"),
-    ("optimization.epochs", "expected section.key=value"),
-])
+    ("optimization.epoch=3", r"\[optimization\] .*'epoch'.*'epochs'"), ("optimizer.epochs=3", "'optimization'"),
+    ("optimization.epochs=many", "epochs .*'many'"), ("optimization.batch=7", "even"),
+    ("optimization.warmup=4.5", r"tiny\.toml: .*4, .*4\.5.*optimization\.warmup"), ("data.size=7", r"\[data\] .*16.*7"),
+    ("epochs=3", r"section\.key=value"), ("optimization.epochs", r"section\.key=value")])
 def test_wrong_values(change: str, words: str, recipe: Callable[..., Recipe]) -> None:
     with pytest.raises(TrainingError, match=words):
         recipe(change)
@@ -146,32 +100,12 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Recipe.read(Path("photo.jpg"))
 
 
-def test_they_are_inside_the_package() -> None:
-    """So that an installation by ``pip install --target`` has them too."""
-    package = Path(spit.__file__).parent
-    data = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert "recipes/*.toml" in data["package-data"]["spit"]
-    assert sorted(recipes().values()) == sorted((package / "recipes").glob("*.toml")) != []
-
-
-def test_a_deeply_nested_recipe(tmp_path: Path) -> None:
-    (tmp_path / "deep.toml").write_text("x = " + "[" * 5000 + "]" * 5000)
-    with pytest.raises(TrainingError, match="expected a recipe in TOML"):
-        Recipe.read(tmp_path / "deep.toml")
-
-
-def test_no_recipe(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="no such recipe"):
-        Recipe.read(tmp_path / "nowhere.toml")
-    (tmp_path / "bad.toml").write_text("[model\n")
-    with pytest.raises(TrainingError, match="expected a recipe in TOML"):
+@pytest.mark.parametrize(("text", "words"), [
+    ("[model\n", "TOML"), ("x = " + "[" * 5000, "TOML"), ("[modell]\n", "'modell'"), ("model = 3\n", r"\[model\]")])
+def test_no_recipe(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(TrainingError, match=words):
         Recipe.read(tmp_path / "bad.toml")
-    (tmp_path / "empty.toml").write_text("[modell]\n")
-    with pytest.raises(TrainingError, match="unknown section 'modell'"):
-        Recipe.read(tmp_path / "empty.toml")
-    (tmp_path / "flat.toml").write_text("model = 3\n")
-    with pytest.raises(TrainingError, match=r"expected a table \[model\], got 3"):
-        Recipe.read(tmp_path / "flat.toml")
 
 
 def test_changes_since_an_earlier_run(recipe: Callable[..., Recipe]) -> None:
@@ -227,12 +161,6 @@ def test_a_model_that_comes_with_spit(source: str) -> None:
     assert torch.equal(model.embedder.projection.weight, known.embedder.projection.weight)
     with pytest.raises(WeightsError, match=r"expected depth=12, .* got depth=13"):
         build_model(Recipe(model=ModelRecipe(pretrained=source, options={"depth": 13})), "abc")
-
-
-def test_the_paper_s_bandwidth_goes_by_the_gradients() -> None:
-    for gradients, sigma in ((True, 0.05), (False, 0.025)):
-        asked = ModelRecipe("spit_base_16.paper", options={"gradients": gradients, "depth": 1})
-        assert build_model(Recipe(model=asked), "abc").config.position_sigma == sigma
 
 
 def test_a_recipe_with_the_published_preset_has_its_tokenizer_too() -> None:

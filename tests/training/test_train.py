@@ -46,7 +46,7 @@ def test_beginning_anew(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     write_json(tmp_path / "recipe.json", recipe().to_dict())
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "mine.txt").write_text("kept")
-    with pytest.raises(TrainingError, match=r"holds a run already .*leave out --fresh to resume it"):
+    with pytest.raises(TrainingError, match=r"holds a run already .*leave out fresh"):
         check_run(tmp_path, recipe(), fresh=True)
     assert check_run(tmp_path, recipe("optimization.lr=0.5"), fresh=True, force=True) is None
 

@@ -52,7 +52,7 @@ class Exporting(Options):
                    "quantisation by onnxruntime)")
     input: Literal["auto", "tokens", "pixels"] = option(
         "auto", "What the graph takes: tokens (features of one image's tokens), pixels (images, for square patches "
-                "alone), or auto (pixels if it can)")
+                "without gradients), or auto (pixels if it can)")
     outputs: Literal["all", "classes"] = option(
         "all", "What the graph returns: all (logits, class_token and tokens), or classes (logits and class_token: the "
                "last block computes nothing else, which is faster)")
@@ -90,10 +90,10 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
            progress: Callable[[str], None] = lambda stage: None) -> Exported:
     """Write a model as one file that runs without spit, and without torch if it is ONNX.
 
-    The graph is γ, f and h of one image from token features ``(N, F)``, N from 1 to 4,096; or, for square patches, the
-    whole model from ``(B, 3, H, W)`` images in [0, 1], whose sides are 2 to 256 patches. Its outputs are ``logits``,
-    ``class_token`` and ``tokens``, the last one not with ``outputs="classes"``. What :mod:`spit.runtime` needs beside
-    it is in the file's metadata.
+    The graph is γ, f and h of one image from token features ``(N, F)``, N from 1 to 4,096; or, for a ViT on square
+    patches without gradient features, the whole model from ``(B, 3, H, W)`` images in [0, 1], whose sides are 2 to 256
+    patches. Its outputs are ``logits``, ``class_token`` and ``tokens``, the last one not with ``outputs="classes"``.
+    What :mod:`spit.runtime` needs beside it is in the file's metadata.
 
     The logits of ten token counts are compared with torch's before anything is written.
 

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit.backbone import Block, Transformer
-from spit.contrast import arcsinh
 from spit.features import FeatureExtractor
 from spit.features.color import NORMALIZATIONS
 from spit.model import SpitModel
@@ -59,10 +58,10 @@ class TokenGraph(nn.Module):
 
 
 class PixelGraph(TokenGraph):
-    """The whole of a model on square patches: φ, γ, f and h of images whose sides are multiples of the patch.
+    """The whole of a ViT on square patches: φ, γ, f and h of images whose sides are multiples of the patch.
 
     On whole patches of side K, φ's colour patches are the pixels, and its position histogram is the product of one
-    histogram of rows and one of columns.
+    histogram of rows and one of columns. Gradient histograms are not computed here: such a model takes features.
 
     Shape:
         images ``(B, C, H, W)`` float32 in [0, 1] to logits ``(B, num_classes)``, class tokens ``(B, D)`` and the other
@@ -75,9 +74,9 @@ class PixelGraph(TokenGraph):
     def __init__(self, model: SpitModel, outputs: str = "all") -> None:
         super().__init__(model, outputs)
         if not takes_pixels(model):
-            raise ValueError(f"expected a model on square patches, as large as its colour patches, to export from "
-                             f"pixels, got {model.tokenizer} and {model.extractor}; export token features, --input "
-                             "tokens")
+            raise ValueError(f"expected a model on square patches, as large as its colour patches, without gradients "
+                             f"to export from pixels, got {model.tokenizer} and {model.extractor}; export token "
+                             "features, input='tokens'")
         self.side = cast(PatchTokenizer, model.tokenizer).size
         self.extractor = cast(FeatureExtractor, model.extractor)
 
@@ -88,30 +87,21 @@ class PixelGraph(TokenGraph):
         """φ on square patches, ``(B, N, F)``."""
         phi, side = self.extractor, self.side
         colors = NORMALIZATIONS[phi.normalization](images)
-        patches = self._cut(colors).flatten(2)  # (B, N, C·K·K)
+        squares = colors.unflatten(3, (-1, side)).unflatten(2, (-1, side))
+        patches = squares.permute(0, 2, 4, 1, 3, 5).flatten(1, 2).flatten(2)  # (B, N, C·K·K)
         height, width = images.shape[2:]
         longest = torch.sym_max(height, width)
         rows, columns = (_positions(size, longest, phi.position_bins, phi.position_sigma).unflatten(0, (-1, side))
                          .mean(1) for size in (height, width))  # (rows, K), (columns, K)
         position = (rows[:, None, :, None] * columns[None, :, None]).flatten(2).flatten(0, 1)  # (N, K·K)
-        parts = [patches, position.expand(images.shape[0], -1, -1)]
-        if phi.gradients:
-            gradients = self._cut(arcsinh(_scharr(images), phi.gradient_contrast)).flatten(3)  # (B, N, 2, P)
-            weights = _near_bins(gradients, phi.gradient_bins, phi.gradient_sigma)  # (B, N, 2, P, K)
-            parts.append((weights[:, :, 0].mT @ weights[:, :, 1] / side**2).flatten(2))
-        return torch.cat(parts, 2)
-
-    def _cut(self, planes: Tensor) -> Tensor:
-        """Planes ``(B, C, H, W)`` in squares, ``(B, N, C, K, K)``."""
-        squares: Tensor = planes.unflatten(3, (-1, self.side)).unflatten(2, (-1, self.side))
-        return squares.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+        return torch.cat([patches, position.expand(images.shape[0], -1, -1)], 2)
 
 
 def takes_pixels(model: SpitModel) -> bool:
     """Whether :class:`PixelGraph` has this model's τ and φ."""
     tokenizer, extractor = model.tokenizer, model.extractor
     return (isinstance(tokenizer, PatchTokenizer) and isinstance(extractor, FeatureExtractor)
-            and extractor.preset == "spit" and extractor.resolution == tokenizer.size)
+            and extractor.preset == "spit" and extractor.resolution == tokenizer.size and not extractor.gradients)
 
 
 def _run(block: Block, values: Tensor, rows: int | None = None) -> Tensor:
@@ -141,21 +131,5 @@ def _positions(size: int, longest: int, bins: int, sigma: float) -> Tensor:
     place = 2 * torch.arange(size) + 1 - size + longest
     if sigma == 0:
         return (place[:, None] * bins // (2 * longest) == torch.arange(bins)).float()
-    return _near_bins(place.float() / longest - 1, bins, sigma)
-
-
-def _near_bins(values: Tensor, bins: int, sigma: float) -> Tensor:
-    """Kernels at the centres of K equal cells of [−1, 1], ``(…)`` to ``(…, K)``; σ = 0 marks the cell."""
-    if sigma == 0:
-        cell = ((values + 1) * (bins / 2)).floor().clamp(0, bins - 1)
-        return (cell[..., None] == torch.arange(bins)).float()
     centres = (2 * torch.arange(bins) + 1) / bins - 1
-    return torch.exp(-(((values[..., None] - centres) / sigma) ** 2) / 2)
-
-
-def _scharr(images: Tensor) -> Tensor:
-    """Gradients of the grey image, ``(B, 2, H, W)``; see :func:`spit.kernels.scharr`."""
-    grey = F.pad(images.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
-    slope, smooth = images.new_tensor([-1.0, 0.0, 1.0]), images.new_tensor([3.0, 10.0, 3.0]) / 16
-    kernels = torch.stack([slope[:, None] * smooth, smooth[:, None] * slope])[:, None]  # (2, 1, 3, 3)
-    return F.conv2d(grey, kernels)
+    return torch.exp(-((((place.float() / longest - 1)[:, None] - centres) / sigma) ** 2) / 2)

@@ -73,7 +73,7 @@ class Checkpoints:
             except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
                 _log.warning("%s is damaged (%s); using the one before", self._path(step, "safetensors"), reason(error))
         if steps:
-            raise TrainingError(f"{self.folder}: every checkpoint is damaged; start again with --fresh --force, or "
+            raise TrainingError(f"{self.folder}: every checkpoint is damaged; delete the run with fresh and force, or "
                                 "choose another folder")
         return None
 

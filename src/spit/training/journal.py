@@ -1,7 +1,7 @@
 """The metrics of a run: ``metrics.jsonl``, TensorBoard if it is installed, a listener, and the report at the end."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -127,27 +127,11 @@ def write_report(folder: Path, title: str, recipe: Mapping[str, Any], result: Ma
         text += [f"No curves: {error}.", ""]
     text += ["## Recipe", "", "`docs/recipes.md` and `docs/training.md` explain the settings; `patience` is the "
              "number of consecutive steps whose gradients are not finite; it is not early stopping.", ""]
-    unused = {"output", *_unused(recipe)}  # run.output is this folder
     for section, values in recipe.items():
-        told = {key: value for key, value in flat(values).items() if key not in unused and value not in ("", (), [])}
-        if section != "elastic" or told.keys() - {"parts", "own"}:
-            text.append(f"- **{section}**: " + "; ".join(f"{key} {as_text(value)}" for key, value in told.items()))
+        settings = {key: value for key, value in flat(values).items() if value not in ("", (), [])}
+        text.append(f"- **{section}**: " + "; ".join(f"{key} {as_text(value)}" for key, value in settings.items()))
     text += ["", "The model is in `model/`; load it with `spit.load`.", ""]
     write_whole(folder / REPORT, "\n".join(text).encode())
-
-
-def _unused(recipe: Mapping[str, Any]) -> Iterator[str]:
-    """The settings of the augmentation that another one switches off."""
-    augment = recipe.get("augment", {})
-    policies = augment.get("policies", ())
-    if recipe["data"].get("whole"):
-        yield from ("scale", "ratio")
-    if "rand" not in policies:
-        yield from ("layers", "magnitude")
-    if "three" not in policies:
-        yield "jitter"
-    if not augment.get("cutmix"):
-        yield from ("cutmix_share", "cutmix_policies")
 
 
 def _losses(train: Sequence[Mapping[str, Any]]) -> str:

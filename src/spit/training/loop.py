@@ -185,7 +185,7 @@ class _Loop:
             kept = f"the checkpoint of step {steps[-1]} is good" if steps else "there is no checkpoint yet"
             raise TrainingError(f"gradients were not finite in {longest} steps in a row, to step {done}; {kept}: check "
                                 "the photos, or start a new run with a lower optimization.lr or precision fp32 in "
-                                "another --output")
+                                "another folder")
 
     def _validations(self, steps: int) -> int:
         """How many validations are due after so many steps, before the last."""
@@ -211,7 +211,8 @@ class _Loop:
             for key, what in (("photos", "on other photos, fingerprint"), ("total", "of another length, steps")):
                 if about.get(key) != self.about[key]:
                     raise TrainingError(f"{self.checkpoints.folder} is of a run {what} {about.get(key)}, now "
-                                        f"{self.about[key]}; choose another folder, or --fresh --force")
+                                        f"{self.about[key]}; choose another folder, or delete it "
+                                        "with fresh and force")
             self.state.restore(tensors)
             step = about["step"]
         step = self.team.number(step)

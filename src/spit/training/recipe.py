@@ -173,7 +173,7 @@ class Recipe(Options):
         try:
             return cls.from_dict(document, "section")
         except (TypeError, ValueError) as error:
-            raise TrainingError(f"{path or '--set'}: {error}") from error
+            raise TrainingError(f"{path or 'changes'}: {error}") from error
 
     def changes_since(self, old: Mapping[str, Any]) -> str:
         """What changes the result and differs from an earlier recipe, which had the defaults of options added since."""

@@ -100,7 +100,7 @@ def refuse_photos(folder: Path, recipe: Recipe) -> None:
             for photos in expand_pattern(source):
                 if place.is_relative_to(os.path.realpath(photos)):
                     raise TrainingError(f"expected a folder outside of the photos in {photos} for the run, got "
-                                        f"{folder}; choose another with --output")
+                                        f"{folder}; choose another")
 
 
 def check_run(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
@@ -114,16 +114,16 @@ def check_run(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = F
     ours = (folder / RECIPE).is_file()
     if fresh and there and ours:
         if not force:
-            raise TrainingError(f"{folder} holds a run already ({there[0]}); leave out --fresh to resume it, add "
-                                "--force to delete it, or choose another folder")
+            raise TrainingError(f"{folder} holds a run already ({there[0]}); leave out fresh to resume it, add "
+                                "force to delete it, or choose another folder")
     elif there and there != [RECIPE]:  # a recipe alone is left by a start that was killed
         old = _read(folder / RECIPE)
         if old is None:
             raise TrainingError(f"{folder} holds {there[0]}, but no run of spit; choose another folder")
         changed = recipe.changes_since(old)
         if changed:
-            raise TrainingError(f"{folder} holds a run of another recipe: {changed}; choose another folder, or --fresh "
-                                "--force to delete it")
+            raise TrainingError(f"{folder} holds a run of another recipe: {changed}; choose another folder, or "
+                                "delete it with fresh and force")
         result = _read(folder / RESULT)
         if result is not None:
             return result
@@ -136,6 +136,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise TrainingError(f"{path} is not a file of spit train ({error}); choose another folder, or --fresh "
-                            "--force") from error
+        raise TrainingError(f"{path} is not a file of spit train ({error}); choose another folder, or "
+                            "delete the run with fresh and force") from error
     return document if isinstance(document, dict) else None
