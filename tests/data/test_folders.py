@@ -1,4 +1,3 @@
-import json
 import logging
 import random
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from spit.data.folders import EXTENSIONS, image_paths, read_about
+from spit.data.folders import EXTENSIONS, image_paths
 from spit.data.images import load_image
 from spit.drawing import encode_png
 from spit.drawing.plots import new_figure, png_of
@@ -101,14 +100,6 @@ def test_a_folder_that_cannot_be_listed_is_not_skipped(
     (public_path / "locked").chmod(0o700)
 
 
-@pytest.mark.parametrize("content", [None, b"no json", b"\xff", b"[1]", b'{"files": [1], "spit": "1"}',
-                                     b'{"files": {"mask": "a.mask.png"}}'])
-def test_what_no_run_wrote_is_nothing(content: bytes | None, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "a.json").write_bytes(content)
-    assert read_about(tmp_path / "a.json") == {"files": {}}
-
-
 def test_pictures_of_several_photos_say_that_spit_wrote_them(tmp_path: Path) -> None:
     touch(tmp_path, "cat.jpg", "mine/demo.png")
     picture = encode_png(Image.new("RGB", (3, 2)))
@@ -126,7 +117,9 @@ def test_curves_are_no_photo(tmp_path: Path) -> None:
 
 def test_what_spit_wrote_about_a_photo_is_no_photo(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     touch(tmp_path, "cat.jpg", "masks/cat.mask.png", "masks/cat.mine.png", "masks/dog.mask.png", "a.json", "a.b.c.png")
-    (tmp_path / "masks/cat.segment.json").write_text(json.dumps({"files": {"mask": "masks/cat.mask.png"}, "spit": "1"}))
+    touch(tmp_path, "masks/cat.segment.json")
+    for name in ("cat.mask.png", "dog.mask.png"):  # the second without its document, as if moved here to be a photo
+        (tmp_path / "masks" / name).write_bytes(encode_png(Image.new("RGB", (3, 2))))
     with caplog.at_level(logging.WARNING, "spit"):
         assert relative(tmp_path) == ["a.b.c.png", "cat.jpg", "masks/cat.mine.png", "masks/dog.mask.png"]
     assert caplog.messages == [f"{tmp_path}: left out 1 image that spit wrote"]

@@ -11,7 +11,6 @@ from spit.cli import tracebacks
 from spit.cli.batch import batch
 from spit.cli.bench import bench
 from spit.cli.classify import classify
-from spit.cli.companions import command_line
 from spit.cli.console import tell
 from spit.cli.convert import convert
 from spit.cli.correspond import correspond
@@ -76,7 +75,6 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" rather than failing on ×
-    command_line.set(tuple(arguments))
     try:
         _refuse_empty(arguments)
         bare = not arguments or arguments == [evaluation.info.name]

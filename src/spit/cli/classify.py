@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from spit.cli.answers import answer_each
 from spit.cli.console import Say, show, shown
-from spit.cli.inputs import Input, answer_each, find_inputs
+from spit.cli.inputs import Input, find_inputs
 from spit.cli.options import Images, Models, Reading, Running, TokenizerChoice
 from spit.options import Options, option
 from spit.predictor import Prediction, Predictor

@@ -4,11 +4,9 @@ import logging
 import os
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path, PurePath
-from typing import Any
+from pathlib import Path
 
 from spit.data.images import FORMATS, no_such_path, printable
-from spit.documents import read_json
 from spit.errors import ImageError
 from spit.tokens import plural
 
@@ -65,25 +63,14 @@ def photos_and_results(root: str | os.PathLike[str],
     return paths, results
 
 
-def read_about(file: Path) -> dict[str, Any]:
-    """The document that an earlier run wrote there about an image and its files; one without files if there is none."""
-    try:
-        document = read_json(file.read_bytes())
-    except (OSError, ValueError):
-        document = None
-    mine = isinstance(document, dict) and "spit" in document and isinstance(document.get("files"), dict)
-    return document if mine else {"files": {}}
-
-
 def _is_result(folder: str, name: str, there: Collection[str]) -> bool:
-    """Whether a file, or a document beside it about the photo that it is named after, says that spit wrote it."""
-    if name in PICTURES:
+    """Whether a file is a picture by spit beside a document about the photo that it is named after."""
+    photo, *ends = name.rsplit(".", 2)
+    documented = len(ends) == 2 and any(photo + end in there for end in DOCUMENTS)
+    if documented or name in PICTURES:
         with suppress(OSError), Path(folder, name).open("rb") as file:
             return MARK in file.read(256)
-    photo, *ends = name.rsplit(".", 2)
-    documents = [photo + end for end in DOCUMENTS if len(ends) == 2 and photo + end in there]
-    return any(name == PurePath(str(file)).name
-               for document in documents for file in read_about(Path(folder, document))["files"].values())
+    return False
 
 
 def _refuse(error: OSError) -> None:
