@@ -24,7 +24,7 @@ from spit.attribution import fit_prototypes
 from spit.attribution.prototypes import find_prototypes
 from spit.data.folders import image_paths
 from spit.errors import WeightsError
-from spit.evaluation.faithfulness import FaithfulnessCase, FaithfulnessProtocol, Methods
+from spit.evaluation.faithfulness import FaithfulnessCase, FaithfulnessProtocol, Methods, cases_of
 from spit.evaluation.samples import Sample, find_images, spread
 
 OTHERS = 20  # classes
@@ -57,7 +57,7 @@ def main() -> None:
                 names.remove("prototype")
         methods = Methods(tuple(names), args.samples, prototypes=tuple(files))
         for cases, chosen in zip(tables, (methods, reading(methods)), strict=True):
-            cases += chosen.cases([model])
+            cases += cases_of(chosen, [model])
     with open_runner(args.output, args.batch) as runner:
         for kind, cases in zip(("", "as-paper-"), tables, strict=True):
             print(f"Protocol: {'as in the paper' if kind else 'the defaults of spit'}\n", flush=True)

@@ -33,7 +33,7 @@ from tables.threshold import Threshold
 import spit
 from spit.devices import choose_device
 from spit.evaluation.classification import Classification, Head
-from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
+from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods, cases_of
 from spit.evaluation.intervals import over_runs
 from spit.evaluation.masks import find_samples
 from spit.evaluation.runner import Protocol
@@ -86,7 +86,7 @@ def classification(args: Args) -> Protocol:
 def faithfulness(args: Args) -> Protocol:
     samples = spread(one_part(args.data), args.limit)
     methods = Methods(tuple(args.method or METHODS), prototypes=tuple(args.prototypes), measure=("comp",))
-    return FaithfulnessProtocol(args.data, samples, reading(methods).cases(load(args, args.size)))
+    return FaithfulnessProtocol(args.data, samples, cases_of(reading(methods), load(args, args.size)))
 
 
 def saliency(args: Args) -> Protocol:

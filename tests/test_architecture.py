@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
-    ("errors", "interruption", "options", "documents", "files", "locks"),
+    ("errors", "lazy", "wording", "interruption", "options", "documents", "files", "locks"),
     ("images", "tokens", "devices", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",

@@ -19,7 +19,7 @@ from spit.documents import Sheet
 from spit.errors import SpitError
 from spit.evaluation.runner import Case, Protocol, Record, Runner
 from spit.evaluation.samples import Sample, spread
-from spit.tokens import plural
+from spit.wording import plural
 
 FEW = 8  # images to calibrate on
 TRIES = 7  # parameters to calibrate by

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.tokens import cat_offsets, offsets_of, plural, same_tensors
+from spit.tokens import cat_offsets, offsets_of, same_tensors
 from spit.validation import SHOWN, LabelMap, check_frames, check_hierarchy, check_labels, few, integers
+from spit.wording import plural
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from spit.options import Options, check_choice, refuse_unknown
 from spit.partition import Partition
-from spit.tokens import Tokens, plural
+from spit.tokens import Tokens
+from spit.wording import plural
 
 IMPORT_FIRST = "import the module that registers it first, or on the command line give spit --plugin MODULE"
 

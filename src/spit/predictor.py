@@ -26,8 +26,8 @@ from spit.registry import load_model
 from spit.tokens import Tokens
 
 if TYPE_CHECKING:
-    from spit.attribution import Method, Target
-    from spit.segmentation import Segmentation
+    from spit.attribution.methods import Method, Target
+    from spit.segmentation.saliency import Segmentation
 
 DEFAULT_SIZE = 224
 LARGEST = 2**14  # side of a square
@@ -293,7 +293,8 @@ class Prediction:
 
     def segment(self, **options: Any) -> "Segmentation":
         """The salient object of each image; see :func:`spit.segment`. The options are those of its Cut."""
-        from spit.segmentation import Cut, segment_prediction  # which import this module
+        from spit.segmentation.options import Cut  # which import this module
+        from spit.segmentation.saliency import segment_prediction  # which import this module
 
         return segment_prediction(self, Cut.from_dict(options, "option of segment"))
 

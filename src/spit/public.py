@@ -1,7 +1,7 @@
 """The public names of spit, which ``import spit`` loads when one of them is first asked for."""
 
 from spit.arrays import superpixels
-from spit.attribution import explain
+from spit.attribution.methods import explain
 from spit.config import ModelConfig
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
@@ -12,7 +12,8 @@ from spit.partition import Hierarchy, Partition
 from spit.parts import register_backbone, register_features, register_tokenizer
 from spit.predictor import Guess, Prediction, Predictor, load
 from spit.registry import create_model, list_models, load_model
-from spit.segmentation import Correspondence, Segmentation, correspond, segment
+from spit.segmentation.correspondence import Correspondence, correspond
+from spit.segmentation.saliency import Segmentation, segment
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 from spit.tokens import Tokens
 from spit.weights import save as save_model

@@ -7,6 +7,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from spit.wording import plural
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -112,11 +114,6 @@ class Tokens:
         if len(parts) == 1:
             return parts[0]
         return Tokens(torch.cat([part.values for part in parts]), cat_offsets([part.offsets for part in parts]))
-
-
-def plural(count: int, noun: str, many: str | None = None) -> str:
-    """``1 image``, ``2 images``, ``1,000 images``; ``many`` is the plural if it is not the noun and an s."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or noun + 's'}"
 
 
 def offsets_of(counts: Tensor) -> Tensor:

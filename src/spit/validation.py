@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spit.tokens import plural
+from spit.wording import plural
 
 SHOWN = 6  # items of a batch that a message shows
 LabelMap = Tensor | npt.NDArray[Any]

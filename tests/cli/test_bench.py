@@ -39,7 +39,7 @@ def test_check_as_a_table(spit: Run, photo: Callable[..., Path], tmp_path: Path,
                           monkeypatch: pytest.MonkeyPatch) -> None:
     photo(tmp_path / "a.png")
     checks = [Check("voronoi, seed=1", batch, same, 9) for batch, same in ((1, 9), (7, 8), (64, 9))]
-    monkeypatch.setattr("spit.cli.bench.check_labels", lambda *_: checks)
+    monkeypatch.setattr("spit.bench.check.check_labels", lambda *_: checks)
     result = spit("bench", "--check", "--data", tmp_path, "--device", "cpu")
     assert result.code == 1
     assert result.out.splitlines()[0].endswith(": images whose labels equal the reference's")

@@ -93,7 +93,7 @@ def test_panels_say_what_depends_on_the_class(spit: Run, photo: Callable[..., Pa
         told.append([(tile.caption, tile.detail) for tile in rows[0]])
         return draw_panel(rows, *rest)
 
-    monkeypatch.setattr("spit.cli.explain.draw_panel", drawn)
+    monkeypatch.setattr("spit.cli.work.explain.draw_panel", drawn)
     for form in ("class", "paper"):
         result = spit("explain", path, "--model", folder, "--size", 32, "--method", "prototype", "--prototypes", file,
                       "--prototype-form", form, "-o", tmp_path / "out")
@@ -187,18 +187,6 @@ def test_what_cannot_be_had_is_left_out_and_said(spit: Run, photo: Callable[...,
     assert list(about["left_out"]) == ["prototype"]
 
 
-def test_photos_of_a_folder_have_the_same_options_but_not_the_same_methods(
-        spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path) -> None:
-    base = ("--model", folder, "--size", 32, "-o", tmp_path / "out")
-    assert spit("explain", photo(tmp_path / "a.png"), *base, "--method", "flow").code == 0
-    second = photo(tmp_path / "b.png", seed=1)
-    assert spit("explain", second, *base, "--method", "rollout").err == ""
-    assert "with other options: flow.skip was not set, is 0; choose another --output" in spit(
-        "explain", second, *base, "--method", "flow,rollout", "--flow-skip", 0).error
-    assert "replacing the files of 1 image, made with other options: flow.skip was not set, is 0\n" in spit(
-        "explain", tmp_path / "a.png", *base, "--method", "flow,random", "--flow-skip", 0).err
-
-
 def test_the_default_panel_says_which_map_is_best(spit: Run, photo: Callable[..., Path], folder: Path, tmp_path: Path,
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     notes: list[str] = []
@@ -207,7 +195,7 @@ def test_the_default_panel_says_which_map_is_best(spit: Run, photo: Callable[...
         notes.append(note)
         return draw_panel(rows, title, note)
 
-    monkeypatch.setattr("spit.cli.explain.draw_panel", spy)
+    monkeypatch.setattr("spit.cli.work.explain.draw_panel", spy)
     command = ("explain", photo(tmp_path / "a.png"), "--model", folder, "--size", 32, "-o", tmp_path / "out")
     assert spit(*command).code == spit(*command, "--method", "flow").code == 0
     assert notes[0].startswith("On average relevance is the most faithful of the fast methods; ")

@@ -10,7 +10,7 @@ from PIL import Image
 import spit
 from spit.attribution import Flow, Lime, RandomControl, occlude, rank_pixels
 from spit.data.crops import central_square
-from spit.evaluation.faithfulness import CURVE, FaithfulnessCase, FaithfulnessProtocol, Methods
+from spit.evaluation.faithfulness import CURVE, FaithfulnessCase, FaithfulnessProtocol, Methods, cases_of
 from spit.evaluation.faithfulness_table import QUANTILES, Faithfulness, draw_curves, summarize
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import find_images, spread
@@ -109,11 +109,11 @@ def test_the_square_is_what_classification_sees(predictor, labelled):
 
 
 def test_cases_are_models_with_methods(predictor):
-    cases = Methods().cases([predictor("patch"), predictor()])
+    cases = cases_of(Methods(), [predictor("patch"), predictor()])
     assert [case.name for case in cases] == [f"small-{kind}, {name}" for kind in ("patch", "superpixel")
                                              for name in ("relevance", "flow", "random")]
     assert len(cases[0].shares) == 11
-    assert Methods(measure=("comp",)).cases([predictor("patch")])[0].shares == QUANTILES
+    assert cases_of(Methods(measure=("comp",)), [predictor("patch")])[0].shares == QUANTILES
     for name in ("road", "saco", "randomization", "pointing"):
         with pytest.raises(ValueError, match="Quantus"):
             Methods(measure=("comp", name))

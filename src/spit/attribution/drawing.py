@@ -12,7 +12,7 @@ from spit.drawing import Tile, draw_overlay
 from spit.drawing.heat import heat_colors
 from spit.drawing.pictures import as_picture
 from spit.predictor import Prediction
-from spit.tokens import plural
+from spit.wording import plural
 
 CLIPPED = 0.05  # share of the pixels at either end, so that a few tokens do not hide all others
 SHADE = 0.35  # weight of the grey image below the colours

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from spit.attribution.options import MethodOptions
 from spit.backbone import Heads, Spans
 from spit.forward_pass import ForwardPass
 from spit.interruption import may_stop
@@ -46,8 +47,7 @@ class Flow(Options):
 
     strength: float = option(0.9, "λ, the share of attention against the residual path", least=0, most=1)
     merge: Merge = option("max", "How to merge the heads of a layer")
-    skip: int | None = option(None, "Flow: last layers to leave out (default: a sixth of all; the paper's flow has 0)",
-                              least=0, flag="flow-skip")
+    skip: int | None = same(MethodOptions, "flow_skip", None)
 
     config = Options.to_dict
 

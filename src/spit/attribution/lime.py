@@ -2,21 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from spit.attribution.options import MethodOptions, Omission, Removal
 from spit.attribution.passes import config_of_passes, image_generator
 from spit.errors import MissingExtra
 from spit.forward_pass import ForwardPass
 from spit.images import quantize, to_float
 from spit.model import SpitModel
-from spit.options import Options, documented, option
+from spit.options import Options, documented, option, same
 from spit.tokens import Tokens
 
-Omission = Literal["omit", "keep"]
-Removal = Literal["pixels", "tokens"]
 Query = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]
 
 
@@ -51,10 +50,8 @@ class Lime(Options):
     samples: int = option(256, "Masks an image, each a forward pass of one image", least=1)
     regions: int = option(64, "Number of regions that SLIC aims at", least=1)
     share: tuple[float, float] = option((0.1, 0.3), "Bounds of the probability p", least=0, most=1)
-    p: Omission = option("omit", "LIME: whether p, 0.1 to 0.3, is the probability that a region is omitted or kept",
-                         flag="lime-p")
-    remove: Removal = option("pixels", "LIME: paint omitted pixels in the mean colour, or drop their tokens",
-                             flag="lime-remove")
+    p: Omission = same(MethodOptions, "lime_p", "omit")
+    remove: Removal = same(MethodOptions, "lime_remove", "pixels")
     penalty: float = option(1.0, "Penalty of the ridge regression", least=0)
     seed: int = option(0, "Seed of the masks")
     batch: int | None = option(None, "Masked images in a forward pass (default: 32, or 256 on a GPU)", least=1)

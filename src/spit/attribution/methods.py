@@ -1,26 +1,25 @@
 """Methods of attribution by name, and :func:`spit.explain`, which runs any of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
 from spit.attribution.flow import Flow, Rollout
-from spit.attribution.lime import Lime, Omission, Removal, check_lime
+from spit.attribution.lime import Lime
+from spit.attribution.options import NAMES, check_method
 from spit.attribution.passes import image_generator
-from spit.attribution.prototypes import HOW, Form, PrototypeProjection, find_prototypes, load_prototypes
+from spit.attribution.prototypes import PrototypeProjection
 from spit.attribution.relevance import Relevance
 from spit.attribution.token_rise import TokenRise
 from spit.data.classes import near_names
-from spit.errors import WeightsError
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
-from spit.options import Options, check_choice, documented, option, same
+from spit.options import Options, documented, option
 from spit.predictor import Maps, Prediction, Predictor, Sources
-from spit.tokens import plural
+from spit.wording import plural
 
 Target = int | str | Sequence[int | str] | Tensor | None
 """One class for all images, or one for each, by index or name; None for the predicted ones."""
@@ -69,11 +68,8 @@ class RandomControl(Options):
         return seen.paint(torch.cat(values).to(seen.logits.device))
 
 
-METHODS: dict[str, type[Any]] = {
-    method.name: method for method in (Relevance, TokenRise, Lime, PrototypeProjection, Flow, Rollout, RandomControl)
-}
-REPLACED = dict.fromkeys(("token_shapley", "token_occlusion"), "token_rise takes its place")
-DEFAULTS = ("relevance", "prototype", "flow")  # what spit explain shows; each takes a few passes at most
+METHODS: dict[str, type[Any]] = dict(zip(
+    NAMES, (Relevance, TokenRise, Lime, PrototypeProjection, Flow, Rollout, RandomControl), strict=True))
 
 
 def explain(model: SpitModel | Predictor, images: Sources, method: str | Method = "relevance",
@@ -194,11 +190,6 @@ def class_index(names: Sequence[str], target: str) -> int:
     raise ValueError(f"expected target as a class from 0 to {len(names) - 1} or its name, got {target!r}{hint}")
 
 
-def check_method(name: str) -> None:
-    """Raise ValueError for a name that is no method's; of one that was removed, name what takes its place."""
-    check_choice("method", name, METHODS, REPLACED.get(name, ""))
-
-
 def create_method(name: str, **options: Any) -> Method:
     """A method by name.
 
@@ -210,71 +201,3 @@ def create_method(name: str, **options: Any) -> Method:
     check_method(name)
     method: Method = METHODS[name](**options)
     return method
-
-
-@documented
-@dataclass(frozen=True)
-class MethodOptions(Options):
-    """Which methods to run, for the commands that run several."""
-
-    method: tuple[str, ...] = option(
-        (), f"{', '.join(METHODS)}; repeat the option or separate names with commas", metavar="NAME")
-    samples: int = option(256, "Most passes per image, for lime and token_rise", least=1)
-    lime_p: Omission = same(Lime, "p", "omit")
-    lime_remove: Removal = same(Lime, "remove", "pixels")
-    flow_skip: int | None = same(Flow, "skip", None)
-    prototypes: tuple[Path, ...] = option(
-        (), "File that spit prototypes wrote; each model takes those of its own weights (default: those that come with "
-            "spit)", metavar="FILE")
-    prototype_form: Form = same(PrototypeProjection, "form", "class")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for given in self.method:
-            if "," in given and "" in given.split(","):
-                where = "after" if given.endswith(",") else "before"
-                raise ValueError(f"expected names of methods with commas between, got {given!r}; a name is missing "
-                                 f"{where} the comma")
-        for name in self.names:
-            check_method(name)
-
-    @property
-    def names(self) -> list[str]:
-        """The methods that were asked for, each once."""
-        return [*dict.fromkeys(name for names in self.method for name in names.split(","))]
-
-    def methods_for(self, model: SpitModel | Predictor, left_out: dict[str, str] | None = None) -> list[Method]:
-        """The methods for a model, with its own prototypes.
-
-        By default relevance, prototype if the model has prototypes, and flow. ``left_out`` then gets the names of the
-        others, each with the reason.
-        """
-        if self.names:
-            return [self._make(name, model) for name in self.names]
-        found = []
-        for name in DEFAULTS:
-            try:
-                found.append(self._make(name, model))
-            except WeightsError as error:
-                if left_out is not None:
-                    left_out[name] = str(error)
-        return found
-
-    def check_prototypes(self, models: Iterable[SpitModel | Predictor]) -> None:
-        """Raise WeightsError if a file of prototypes belongs to none of the models."""
-        weights = {Predictor.of(model).digest for model in models} if self.prototypes else set()
-        for path in self.prototypes:
-            if load_prototypes(path).about.get("weights") not in weights:
-                raise WeightsError(f"{path} has prototypes of other weights than the given models'; {HOW}")
-
-    def _make(self, name: str, model: SpitModel | Predictor) -> Method:
-        if name == "prototype":
-            return PrototypeProjection(find_prototypes(model, self.prototypes), self.prototype_form)
-        if name == "lime":
-            check_lime()
-            return Lime(self.samples, p=self.lime_p, remove=self.lime_remove)
-        if name == "flow":
-            return Flow(skip=self.flow_skip)
-        if name == "token_rise":
-            return TokenRise(self.samples)
-        return create_method(name)

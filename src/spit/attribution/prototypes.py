@@ -4,23 +4,23 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from spit.attribution.options import Form, MethodOptions
 from spit.backbone import Transformer
 from spit.embedder import take_class_token
 from spit.errors import WeightsError
 from spit.fitted import Fitted
 from spit.forward_pass import ForwardPass
 from spit.model import SpitModel
-from spit.options import Options, documented, option
+from spit.options import Options, documented, option, same
 from spit.predictor import Predictor
 from spit.tokens import Tokens
 
 HOW = "make them with spit prototypes --data PHOTOS --model MODEL, or with spit.attribution.fit_prototypes"
-Form = Literal["class", "paper"]
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,7 @@ class PrototypeProjection(Options):
     prototypes: Prototypes | str | PathLike[str] | None = option(
         None, "Prototypes, a file with them, or the name of a model of spit (default: those that come with spit for "
               "the model's weights)")
-    form: Form = option("class", "Prototype: class for a map that depends on the class, paper for App. D's principal "
-                                 "component, which hardly does", flag="prototype-form")
+    form: Form = same(MethodOptions, "prototype_form", "class")
 
     def config(self) -> dict[str, Any]:
         """See :class:`~spit.attribution.Method`."""

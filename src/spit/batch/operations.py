@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from spit.attribution.methods import MethodOptions
+from spit.attribution.options import MethodOptions
 from spit.batch.arrow import pa
 from spit.batch.options import Work
 from spit.data.crops import central_pixels
@@ -19,9 +19,10 @@ from spit.drawing import encode_labels, encode_png
 from spit.errors import SpitError
 from spit.parts import TOKENIZERS
 from spit.predictor import Prediction, Predictor, resize
-from spit.segmentation import Cut, looking, segment_prediction
 from spit.segmentation.head import head_for
+from spit.segmentation.options import Cut
 from spit.segmentation.rle import encode_mask
+from spit.segmentation.saliency import looking, segment_prediction
 
 Row = dict[str, Any]
 CROPPED = ("classify", "embed", "explain")  # see the central square; the others see whole images

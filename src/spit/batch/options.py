@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from spit.attribution.methods import METHODS
+from spit.attribution.options import NAMES, check_method
 from spit.data.images import MAX_PIXELS
-from spit.options import Options, check_choice, documented, option
-from spit.segmentation import Cut
+from spit.options import Options, documented, option
+from spit.segmentation.options import Cut
 
 MAX_BYTES = 2**28  # of one image file, 256 MiB
 OPERATIONS = {"tokenize": "Tokenizing", "classify": "Classifying", "embed": "Embedding", "explain": "Explaining",
@@ -28,7 +28,7 @@ class Work(Options):
         "classify", "tokenize: label maps; classify: top classes; embed: class vectors; explain: top classes and a map "
                     "of the first; segment: masks of the salient object")
     method: str | None = option(
-        None, f"Of explain: {', '.join(METHODS)} (default: relevance). Of segment: head, cut or both (default: both, "
+        None, f"Of explain: {', '.join(NAMES)} (default: relevance). Of segment: head, cut or both (default: both, "
               "or cut if the model has no head)", metavar="NAME")
     top: int = option(5, "Number of classes to name", least=1)
     max_pixels: int = option(MAX_PIXELS, "Refuse images of more pixels", least=1)
@@ -37,7 +37,7 @@ class Work(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.method is not None and self.op == "explain":
-            check_choice("method", self.method, METHODS)
+            check_method(self.method)
         elif self.method is not None and self.op == "segment":
             Cut(method=self.method)
         elif self.method is not None:

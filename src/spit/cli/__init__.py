@@ -3,21 +3,17 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from spit.errors import ImageError, MissingExtra
+from spit.errors import MissingExtra
 from spit.interruption import STOPPED, on_signals
 
 TRAINING = ("train", "retrofit")
-OF_IMAGES = ("tokenize", "classify", "explain", "segment", "correspond")
-VERBS = (*OF_IMAGES, *TRAINING, "demo", "prototypes", "batch", "bench", "train-head", "convert", "export", "serve",
-         "doctor", "evaluate")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,8 +21,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     SIGTERM ends a command as Ctrl-C does, so that no locks or half-written files are left.
     """
-    with on_signals(signal.default_int_handler, signal.SIGTERM):
-        return _main(sys.argv[1:] if arguments is None else list(arguments))
+    path = [*sys.path]
+    try:
+        with on_signals(signal.default_int_handler, signal.SIGTERM):
+            return _main(sys.argv[1:] if arguments is None else list(arguments))
+    finally:
+        sys.path[:] = path  # plugins may have added to it
 
 
 def _main(given: list[str]) -> int:
@@ -39,35 +39,36 @@ def _main(given: list[str]) -> int:
     try:
         try:
             named, rest = split_plugins(given)
-            refuse_early(rest)
-        except (ValueError, ImageError) as error:
+            # Decoding processes need the cores on which torch's threads would spin while they wait.
+            with environment(**({"OMP_WAIT_POLICY": "PASSIVE"} if rest[:1] and rest[0] in TRAINING else {})):
+                load_plugins(named)
+                from spit.cli.app import run
+
+                return run([*(f"--plugin={name}" for name in named), *rest])
+        except (ValueError, PluginError) as error:
+            if os.environ.get("SPIT_TRACEBACK") == "1":
+                raise
             print(f"spit: {error}", file=sys.stderr)
             return 2
-        if rest == ["--version"]:
-            from spit import __version__
-
-            print(__version__)
-            return 0
-        if rest[:1] and rest[0] in TRAINING and "torch" not in sys.modules:
-            # Decoding processes need the cores on which torch's threads would spin while they wait.
-            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from spit.cli.console import waiting
-
-        first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
-        with waiting("Loading PyTorch") if first else nullcontext():  # which takes seconds on a busy machine
-            try:
-                load_plugins(named)
-            except ImportError as error:
-                if os.environ.get("SPIT_TRACEBACK") == "1":
-                    raise
-                print(f"spit: {error}", file=sys.stderr)
-                return 2
-            from spit.cli.app import run
-
-        return run([*(f"--plugin={name}" for name in named), *rest])
     except KeyboardInterrupt:  # before typer runs
         print("spit: stopped", file=sys.stderr)
         return STOPPED
+
+
+@contextmanager
+def environment(**defaults: str) -> Iterator[None]:
+    """Set variables of the environment that have no value, until the block ends; libraries read them at their start."""
+    missing = {name: value for name, value in defaults.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
+
+
+class PluginError(ImportError):
+    """A plugin could not be imported."""
 
 
 def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -89,22 +90,6 @@ def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return named, rest
 
 
-def refuse_early(arguments: Sequence[str]) -> None:
-    """Refuse an unknown verb, and images none of which exists, before torch is imported, which takes seconds."""
-    verb, first = (*arguments, "", "")[:2]
-    if verb and not verb.startswith("-") and verb not in VERBS:
-        near = get_close_matches(verb, VERBS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"expected a command, got {verb!r}{hint} (see spit --help)")
-    if verb in OF_IMAGES and "torch" not in sys.modules and "--help" not in arguments:
-        from spit.data.images import expect_some
-
-        traced = os.environ.get("SPIT_TRACEBACK") == "1"
-        if first and not first.startswith("-") and not traced:  # an image; the others may be values of options
-            with suppress(OSError):  # which the verb explains
-                expect_some(arguments[1:])
-
-
 def load_plugins(given: Sequence[str]) -> None:
     """Import the modules that register tokenizers, features and backbones, before the commands are built.
 
@@ -112,7 +97,7 @@ def load_plugins(given: Sequence[str]) -> None:
     entry points of the group ``spit.plugins``.
 
     Raises:
-        ImportError: the name is not that of a module, or the module raised an exception.
+        PluginError: the name is not that of a module, or the module raised an exception.
     """
     named = [*(name for name in os.environ.get("SPIT_PLUGINS", "").split(",") if name), *given]
     if named and str(Path.cwd()) not in sys.path:
@@ -120,7 +105,7 @@ def load_plugins(given: Sequence[str]) -> None:
     for name in named:
         if name.endswith(".py") or not all(part.isidentifier() for part in name.split(".")):
             path = Path(name)
-            raise ImportError(f"expected the name of a module, got {name!r}; in the folder of the file, give --plugin "
+            raise PluginError(f"expected the name of a module, got {name!r}; in the folder of the file, give --plugin "
                               f"{path.stem if path.stem.isidentifier() else 'MODULE'}")
         _load(name, partial(import_module, name))
     for point in entry_points(group="spit.plugins"):
@@ -132,4 +117,4 @@ def _load(name: str, load: Callable[[], object]) -> None:
         load()
     except Exception as error:  # of somebody else's code
         said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-        raise ImportError(f"plugin {name} could not be imported: {said}") from error
+        raise PluginError(f"plugin {name} could not be imported: {said}") from error

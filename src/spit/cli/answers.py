@@ -21,7 +21,7 @@ class SharingOptions(Options):
     """Which images are worked on, and by how many processes."""
 
     again: bool = option(False, "Process images again that an earlier run with these settings finished")
-    workers: int = option(0, "Processes that share the images; 0 works in this one", least=0)
+    workers: int = option(0, "Processes that share the work; 0 works in this one", least=0)
 
 
 def answer_each(inputs: Sequence[Input], description: str, work: Work,

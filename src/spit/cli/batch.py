@@ -14,7 +14,7 @@ from spit.cli.options import Models, Running, TokenizerChoice
 from spit.cli.outputs import check_folder
 from spit.errors import Stopped
 from spit.options import Options, option
-from spit.tokens import plural
+from spit.wording import plural
 
 if TYPE_CHECKING:
     from spit.batch.plan import Plan

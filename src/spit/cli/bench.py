@@ -2,22 +2,17 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from spit import kernels
-from spit.bench import Timing, check_labels, measure_stages, photo_batch
-from spit.bench.check import BATCHES
-from spit.bench.photos import sample_photos
-from spit.bench.stages import model_to_time
+from spit.bench.options import Timing
 from spit.cli.console import print_json, show, show_table, waiting
 from spit.cli.measuring import DATA
 from spit.cli.options import Models, Running
-from spit.data.folders import image_paths
 from spit.devices import machine
-from spit.kernels.concurrency import torch_threads
 from spit.options import Options, option
-from spit.predictor import DEFAULT_SIZE
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -38,6 +33,13 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     weights, which makes no difference. --check ends with exit code 1 if labels differ. In a clone of the project,
     benchmarks/peers.py times timm's ViT beside the model, and benchmarks/latency.py whole calls.
     """
+    import torch
+
+    from spit import kernels
+    from spit.bench.photos import sample_photos
+    from spit.data.folders import image_paths
+    from spit.kernels.concurrency import torch_threads
+
     device = torch.device(running.place)
     kernels.compile_at_once()  # plain operations of a fresh install are not what is measured
     paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
@@ -48,7 +50,11 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
         return _stages(models, timing.on(device), paths, device, running.as_json)
 
 
-def _stages(models: Models, timing: Timing, paths: list[Path], device: torch.device, as_json: bool) -> int:
+def _stages(models: Models, timing: Timing, paths: list[Path], device: "torch.device", as_json: bool) -> int:
+    from spit.bench.photos import photo_batch
+    from spit.bench.stages import measure_stages, model_to_time
+    from spit.predictor import DEFAULT_SIZE
+
     source = models.expect_one()
     model = model_to_time(source)
     size = models.size or model.config.eval_size or DEFAULT_SIZE
@@ -66,7 +72,9 @@ def _stages(models: Models, timing: Timing, paths: list[Path], device: torch.dev
     return 0
 
 
-def _check(paths: list[Path], device: torch.device, as_json: bool) -> int:
+def _check(paths: list[Path], device: "torch.device", as_json: bool) -> int:
+    from spit.bench.check import BATCHES, check_labels
+
     checks = []
     with waiting("Comparing labels") as say:
         for check in check_labels(paths, device):

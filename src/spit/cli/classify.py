@@ -1,15 +1,17 @@
 """``spit classify``: the likeliest classes of images."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spit.cli.answers import answer_each
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, find_inputs
 from spit.cli.options import Images, Models, Reading, Running, TokenizerChoice
 from spit.options import Options, option
-from spit.predictor import Prediction, Predictor
-from spit.tokens import plural
+from spit.wording import plural
+
+if TYPE_CHECKING:
+    from spit.predictor import Prediction, Predictor
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,12 @@ def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming:
         "config": predictor.model.config.to_dict()})
 
 
-def square(predictor: Predictor) -> str:
+def square(predictor: "Predictor") -> str:
     """What a classifier sees of an image, in words."""
     return "whole image as a square" if predictor.model.config.eval_crop is None else "central square"
 
 
-def top_json(prediction: Prediction, count: int) -> list[dict[str, Any]]:
+def top_json(prediction: "Prediction", count: int) -> list[dict[str, Any]]:
     """The likeliest classes of the first image, as JSON has them."""
     return [{"index": index, **guess._asdict()} for index, guess in zip(
         prediction.top_classes(count)[0].tolist(), prediction.top(count)[0], strict=True)]

@@ -8,11 +8,8 @@ from typing import Annotated
 import typer
 
 from spit.cli.console import print_json, show, shown, waiting
-from spit.cli.options import JsonOnly, Output
-from spit.interop import read_file
+from spit.cli.options import JsonOnly, Output, tokenizers
 from spit.options import Options, option
-from spit.parts import TOKENIZERS
-from spit.weights import digest, save
 
 Checkpoint = Annotated[Path, typer.Argument(
     metavar="FILE", help="Checkpoint, .pth or .safetensors: of the authors' release, or a timm ViT state dict.",
@@ -24,7 +21,7 @@ class Converting(Options):
     """What the tensors of a checkpoint do not tell."""
 
     tokenizer: str | None = option(
-        None, f"{', '.join(TOKENIZERS)} (default: by spit, rvit or vit in the name of a file of the release, or "
+        None, f"{', '.join(tokenizers())} (default: by spit, rvit or vit in the name of a file of the release, or "
               "superpixel; patch for timm's)", metavar="NAME")
     heads: int | None = option(None, "Attention heads (default: one for each 64 columns)", least=1)
     sigma: float | None = option(None, "Bandwidth of the release's histograms (default: 0.05 for width 768 with "
@@ -40,6 +37,9 @@ def convert(file: Checkpoint, converting: Converting, output: Output, answering:
     features, preset published.
     """
     with waiting("Converting"):
+        from spit.interop import read_file
+        from spit.weights import digest, save
+
         model = read_file(file, converting.tokenizer, converting.heads, converting.sigma,
                           converting.train_size).build()
         folder = save(model, output.output)

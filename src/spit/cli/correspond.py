@@ -1,19 +1,17 @@
 """``spit correspond``: which parts of images are alike, as a grid of pseudo-colours (App. F)."""
 
 from dataclasses import dataclass
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.inputs import find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.outputs import real_paths, write_files
-from spit.drawing import Tile, draw_panel, encode_png
-from spit.drawing.panel import level
-from spit.drawing.pictures import as_picture
 from spit.options import Options, option
-from spit.segmentation.correspondence import TEMPERATURE, all_pairs, colored_share, scenes
-from spit.segmentation.saliency import TokenCut
+from spit.segmentation.options import TEMPERATURE, TokenCut
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MOST = 12  # images of a grid that a person can look at
 
@@ -37,6 +35,8 @@ def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: 
     paths = [item.path for item in find_inputs(images)]
     if not 2 <= len(paths) <= MOST:
         raise ValueError(f"expected 2 to {MOST} different images, got {len(paths)}")
+    from spit.segmentation.correspondence import all_pairs, colored_share, scenes
+
     pixels = [reading.load(path) for path in paths]
     predictor = models.load_one(running.device, tokenizer)
     target = output.output / "correspondences.png"
@@ -54,8 +54,12 @@ def correspond(images: Images, models: Models, tokenizer: TokenizerChoice, cut: 
     return 0
 
 
-def _draw(names: list[str], images: list[Tensor], grid: list[list[Tensor]], shares: list[list[float]]) -> bytes:
+def _draw(names: list[str], images: "list[Tensor]", grid: "list[list[Tensor]]", shares: list[list[float]]) -> bytes:
     """The images at the top, and below them, a row for each source, their colours; its own are on the diagonal."""
+    from spit.drawing import Tile, draw_panel, encode_png
+    from spit.drawing.panel import level
+    from spit.drawing.pictures import as_picture
+
     rows = [[Tile(level(as_picture(image)), name) for image, name in zip(images, names, strict=True)]]
     for source, colors in enumerate(grid):
         details = [f"from {names[source]}, {share:.0%} coloured" for share in shares[source]]

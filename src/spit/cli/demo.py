@@ -5,30 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from PIL import Image
-from torch import Tensor
-
-from spit import kernels
-from spit.attribution.drawing import draw_map
-from spit.bench import median_ms
-from spit.bench.photos import sample_photos
 from spit.cli.classify import show_top, top_json
 from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.options import Models, Output, Reading, Running
 from spit.cli.outputs import real_paths, write_files
-from spit.drawing import Tile, draw_mean_colors, draw_overlay, draw_panel, encode_png
-from spit.drawing.bars import draw_bars
-from spit.drawing.panel import LARGEST, THEMES, Theme, fit
-from spit.drawing.pictures import as_picture
 from spit.options import Options, option
-from spit.predictor import Prediction
-from spit.segmentation import Segmentation
-from spit.tokens import plural
+from spit.wording import plural
 
 SAMPLE = "coffee.png"  # a cup of espresso, as scikit-image ships it
 REPEATS = 5
-CLASSES = 5  # bars of the picture
 NEXT = ("spit serve", "spit segment YOUR_PHOTOS/ -o masks", "spit explain YOUR_PHOTO.jpg -o explained", "spit --help")
 
 
@@ -46,6 +31,12 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
     The model sees the whole image. On a fresh install the kernels compile in the background; until they serve, no time
     is shown.
     """
+    from spit import kernels
+    from spit.bench.photos import sample_photos
+    from spit.bench.stages import median_ms
+    from spit.cli.work.demo import draw
+    from spit.drawing.panel import THEMES
+
     [path] = [sample.image] if sample.image is not None else sample_photos(
         [SAMPLE], "demo", "the sample image of spit demo (--image takes your own)")
     pixels = reading.load(path)
@@ -65,7 +56,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
         foreground = float(found.mask[0].float().mean())
         say("Drawing the picture")
         target = output.output / "demo.png"
-        write_files({target: _draw(pixels, prediction, heat, found, THEMES[sample.theme])}, real_paths([path]))
+        write_files({target: draw(pixels, prediction, heat, found, THEMES[sample.theme])}, real_paths([path]))
     if running.as_json:
         print_json({"image": str(path), "width": pixels.shape[2], "height": pixels.shape[1], "tokens": tokens,
                     "milliseconds": None if milliseconds is None else round(milliseconds, 2), "classes": classes,
@@ -78,26 +69,3 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
     show(f"The picture is {shown(target)}", "bold green")
     show("Next: " + "; ".join(NEXT))
     return 0
-
-
-def _draw(pixels: Tensor, prediction: Prediction, heat: Tensor, found: Segmentation, theme: Theme) -> bytes:
-    """Top: the photo and its tokens. Bottom: which classes, where, and why."""
-    [seen], partition = prediction.images, prediction.partition
-    photo = fit(as_picture(pixels))
-    thickness = max(1, round(max(seen.shape[1:]) / LARGEST))  # about a pixel once the picture is shrunk
-    guesses, name = prediction.top(CLASSES)[0], prediction.top(1)[0][0].name
-    above = [Tile(photo, "Photo", f"{pixels[0].numel():,} pixels"),
-             Tile(draw_overlay(seen, partition, thickness), "Tokens", f"{int(partition.counts[0]):,} superpixels"),
-             Tile(draw_mean_colors(seen, partition), "Tokens in their mean colours", "they follow edges in the photo")]
-    below = [Tile(draw_bars(guesses, *photo.size, theme), "What is it?", "the likeliest classes"),
-             Tile(_cut_out(pixels, found, theme), "Where is it?", "the object, from a model trained without masks"),
-             Tile(draw_map(pixels, heat), "Why?", f"evidence for “{name}”", ("low", "high"))]
-    return encode_png(draw_panel([above, below], theme=theme))
-
-
-def _cut_out(pixels: Tensor, found: Segmentation, theme: Theme) -> Image.Image:
-    """The object alone, in front of what the panel is drawn on, a shade darker or brighter."""
-    picture = as_picture(pixels)
-    paper = Image.new("RGB", picture.size, theme.track)
-    paper.paste(picture, mask=Image.fromarray(found.mask[0].cpu().numpy().astype(np.uint8) * 255))
-    return paper

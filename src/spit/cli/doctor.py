@@ -5,7 +5,6 @@ from typing import Any
 
 from spit.cli.console import print_json, show, tell, waiting
 from spit.cli.options import JsonOnly
-from spit.doctor import describe_machine, examine
 
 
 def doctor(answering: JsonOnly) -> int:
@@ -15,6 +14,8 @@ def doctor(answering: JsonOnly) -> int:
     recorded ones. Every fault is one line on stderr, and the exit code is then 1. A report of a fault should come with
     spit doctor --json.
     """
+    from spit.doctor import describe_machine, examine
+
     about = describe_machine()
     if not answering.as_json:
         _show(about)

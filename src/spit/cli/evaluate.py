@@ -8,16 +8,9 @@ import typer
 from spit.cli.help import Command, Group
 from spit.cli.measuring import Data, Evaluating, measure
 from spit.cli.options import Merging, Models, Running, TokenizerChoice, command
-from spit.evaluation.classification import Classification, Head
-from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods
-from spit.evaluation.masks import MaskFolders, find_samples
-from spit.evaluation.runner import Computing
-from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
-from spit.evaluation.samples import labelled_folder, one_part, spread
-from spit.evaluation.swap import Swap
+from spit.evaluation.options import Computing, Head, MaskFolders, Methods
 from spit.options import Options, option
-from spit.predictor import load
-from spit.segmentation import Cut, looking
+from spit.segmentation.options import Cut
 
 MOVED = {"superpixels": "superpixels.py", "threshold": "table.py B2", "counts": "table.py B1"}
 
@@ -63,6 +56,8 @@ def classification(data: Data, models: Models, head: Head, computing: Computing,
     five times, seeds 0 to 4: mean and standard deviation. --output gets results.json, results.md and images.jsonl, from
     which a stopped run resumes.
     """
+    from spit.evaluation.classification import Classification
+
     test, train, real = head.folders(data, evaluating.limit)
     predictors = models.load_measured(running.device, train is None)
     return measure(Classification(predictors, test, head, train, real), evaluating, running, computing)
@@ -75,6 +70,9 @@ def swap(data: Data, models: Models, computing: Computing, evaluating: Evaluatin
     --data has a folder for each class, as for `spit evaluate classification`. Voronoi cells are drawn five times, seeds
     0 to 4: mean and standard deviation; the paper does not say how often it draws cells for this table.
     """
+    from spit.evaluation.samples import labelled_folder
+    from spit.evaluation.swap import Swap
+
     test = labelled_folder(data).spread(evaluating.limit)
     return measure(Swap(models.load_measured(running.device), test), evaluating, running, computing)
 
@@ -89,6 +87,12 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, b
     names. Images keep their size, or have --size. --output gets results.json, results.md, a page of pictures for each
     row, and images.jsonl, from which a stopped run resumes.
     """
+    from spit.evaluation.masks import find_samples
+    from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
+    from spit.evaluation.samples import spread
+    from spit.predictor import load
+    from spit.segmentation.saliency import looking
+
     samples = spread(find_samples(data, folders), evaluating.limit)
     cases = [SaliencyCase(looking(one, cut, merging.merge), cut, models.size)
              for one in models.load(running.device, tokenizer)]
@@ -107,8 +111,11 @@ def faithfulness(data: Data, models: Models, methods: Methods, computing: Comput
     and deletion AUC and the time of an explanation. --data has images at any depth. With lime, images with fewer than 5
     SLIC regions are dropped. --output also gets curves.png: deletion and insertion curves.
     """
+    from spit.evaluation.faithfulness import FaithfulnessProtocol, cases_of
+    from spit.evaluation.samples import one_part, spread
+
     samples = spread(one_part(data), evaluating.limit)
-    cases = methods.cases(models.load_classifiers(running.device))
+    cases = cases_of(methods, models.load_classifiers(running.device))
     return measure(FaithfulnessProtocol(data, samples, cases), evaluating, running, computing)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spit.attribution import MethodOptions
+from spit.attribution.options import MethodOptions
 from spit.cli.answers import SharingOptions, answer_each
 from spit.cli.classify import Naming, show_top, square
 from spit.cli.console import show, shown, tell
@@ -11,7 +11,7 @@ from spit.cli.inputs import Document, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.results import Results
 from spit.options import Options, option
-from spit.tokens import plural
+from spit.wording import plural
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
+    predictors = models.load_classifiers(running.device, tokenizer)
     from spit.cli.work.explain import UNLIKELY, Explained, ExplainWork
 
     explained = []
-    predictors = list(models.load_classifiers(running.device, tokenizer))
     several = len(predictors) > 1
     methods.check_prototypes(predictors)
     for predictor in predictors:

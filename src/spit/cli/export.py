@@ -9,10 +9,8 @@ import typer
 from spit.cli.console import print_json, show, shown, tell, waiting
 from spit.cli.options import JsonOnly, Models
 from spit.cli.outputs import check_folder
-from spit.export import Exporting
-from spit.export import export as write
+from spit.export.options import Exporting
 from spit.options import Options, same
-from spit.registry import load_model
 
 ENDINGS = {"onnx": (".onnx",), "torch": (".pt2", ".pt", ".pth")}  # of files, by their format
 Source = Annotated[str | None, typer.Argument(metavar="MODEL", help="What --model takes.", show_default=False)]
@@ -42,6 +40,9 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
                          f"{shown(output.name)}; rename it")
     check_folder(output.parent)
     model = Models((*choice.model, *([] if source is None else [source]))).expect_one()
+    from spit.export.files import export as write
+    from spit.registry import load_model
+
     with waiting("Exporting", patience=0) as say:  # three stages, of which one can take half a minute
         written = write(load_model(model), output, exporting, say)
     if written.warning:

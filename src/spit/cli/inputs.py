@@ -11,7 +11,7 @@ from spit.cli.console import shown, tell
 from spit.data.folders import photos_and_results
 from spit.data.images import expect_some
 from spit.errors import ImageError
-from spit.tokens import plural
+from spit.wording import plural
 
 Document = dict[str, Any]
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,12 +13,14 @@ from rich.text import Text
 from spit.cli.console import LongBar, answers, print_json, shown, tell
 from spit.cli.options import Output, Running
 from spit.cli.outputs import check_folder, write_files
-from spit.documents import Sheet
-from spit.drawing.plots import check_matplotlib
 from spit.errors import MissingExtra, Stopped
-from spit.evaluation.report import Report
-from spit.evaluation.runner import Batching, Protocol, Runner
+from spit.evaluation.options import Batching
 from spit.options import Options, option, same
+
+if TYPE_CHECKING:
+    from spit.documents import Sheet
+    from spit.evaluation.report import Report
+    from spit.evaluation.runner import Protocol
 
 DATA = "Folder of images, as described above."
 Data = Annotated[Path, typer.Option("--data", metavar="FOLDER", show_default=False, help=DATA)]
@@ -37,9 +39,12 @@ class Evaluating(Options):
         check_folder(self.output)
 
 
-def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
+def measure(protocol: "Protocol", evaluating: Evaluating, running: Running,
             batching: Batching = Batching()) -> int:  # noqa: B008
     """Run a protocol, then write and print its report."""
+    from spit.drawing.plots import check_matplotlib
+    from spit.evaluation.runner import Runner
+
     output = evaluating.output
     console, pictures = Console(stderr=True), output is not None
     if output is not None and protocol.plots:
@@ -74,7 +79,7 @@ def measure(protocol: Protocol, evaluating: Evaluating, running: Running,
     return 0
 
 
-def _show(report: Report, console: Console) -> None:
+def _show(report: "Report", console: Console) -> None:
     console.print(Text(f"{report.title}: {report.head}"))
     for sheet in report.sheets:
         table = _table(sheet)
@@ -87,7 +92,7 @@ def _show(report: Report, console: Console) -> None:
     console.print(Text(f"\n{report.notes}"))
 
 
-def _table(sheet: Sheet) -> Table:
+def _table(sheet: "Sheet") -> Table:
     table = Table(title=sheet.title or None, title_justify="left")
     for index, heading in enumerate(sheet.headings):
         table.add_column(heading, justify="left" if index < sheet.words else "right")

@@ -5,27 +5,30 @@ of the library's own; :func:`command` shows typer an option for each field.
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, is_dataclass, make_dataclass, replace
 from functools import wraps
 from keyword import iskeyword
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import typer
-from torch import Tensor
 
 from spit.cli.console import waiting
 from spit.cli.help import describe, value_name
 from spit.cli.outputs import check_folder
-from spit.config import ModelConfig
 from spit.data.images import MAX_PIXELS, load_image
-from spit.devices import choose_device
+from spit.kernels.options import PatchOptions, SuperpixelOptions, VoronoiOptions
 from spit.options import Options, Spec, declared, option, same
-from spit.parts import TOKENIZERS
-from spit.predictor import Predictor, load
-from spit.tokenizers import Tokenizer, create_tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from spit.config import ModelConfig
+    from spit.predictor import Predictor
+    from spit.tokenizers import Tokenizer
 
 TOKEN_SIDE = 16  # of a square patch in pixels; a superpixel of the default tokenizer has about as many
 PLAIN = (bool, int, float, str, Path)  # types of values on the command line
@@ -45,6 +48,8 @@ class Running(Options):
     @property
     def place(self) -> str:
         """The device, checked."""
+        from spit.devices import choose_device
+
         return choose_device(self.device)
 
 
@@ -61,7 +66,7 @@ class Reading(Options):
 
     max_pixels: int = option(MAX_PIXELS, "Refuse images of more pixels", least=1)
 
-    def load(self, path: Path) -> Tensor:
+    def load(self, path: Path) -> "Tensor":
         """The image in a file, ``(3, H, W)`` uint8."""
         return load_image(path, self.max_pixels)
 
@@ -101,12 +106,14 @@ class Models(Options):
               "in all), or the side of the square that a cropped image becomes (default: the model's own)",
         least=TOKEN_SIDE)
 
-    def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> list[Predictor]:
+    def load(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> "list[Predictor]":
         """The predictors, all with names of their own."""
         sources = listed(self.model)
         if len(set(sources)) < len(sources):
             raise ValueError("expected each --model once, got one twice")
         with waiting("Loading the model" if len(sources) == 1 else "Loading models"):
+            from spit.predictor import load
+
             found = [load(source, device, self.size) for source in sources]
         if tokenizer is not None and tokenizer.given:
             found = [one.with_tokenizer(tokenizer.build(one.model.config)) for one in found]
@@ -121,12 +128,12 @@ class Models(Options):
             raise ValueError(f"expected one --model, got {', '.join(self.model) or 'none'}")
         return self.model[0]
 
-    def load_one(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> Predictor:
+    def load_one(self, device: str, tokenizer: "TokenizerChoice | None" = None) -> "Predictor":
         """The predictor of a verb that takes one model."""
         self.expect_one()
         return self.load(device, tokenizer)[0]
 
-    def load_measured(self, device: str, head: bool = True) -> list[Predictor]:
+    def load_measured(self, device: str, head: bool = True) -> "list[Predictor]":
         """Predictors for a table: a folder has its path for a name, since many runs end in a folder ``model``."""
         found = self.load_classifiers(device, head=head)
         for one, source in zip(found, listed(self.model), strict=True):
@@ -135,7 +142,7 @@ class Models(Options):
         return found
 
     def load_classifiers(self, device: str, tokenizer: "TokenizerChoice | None" = None,
-                         head: bool = True) -> list[Predictor]:
+                         head: bool = True) -> "list[Predictor]":
         """Predictors that see squares of one size, and with ``head`` know classes."""
         found = self.load(device, tokenizer)
         for one in found if head else ():
@@ -153,6 +160,13 @@ class Models(Options):
 SHARED = (Running, Reading, Output, Merging, Models)
 
 
+def tokenizers() -> dict[str, type[Any]]:
+    """The options of each tokenizer: of spit's own, and of those of plugins, which have imported torch."""
+    own = {"patch": PatchOptions, "voronoi": VoronoiOptions, "superpixel": SuperpixelOptions}
+    parts = sys.modules.get("spit.parts")
+    return {**own, **(parts.TOKENIZERS if parts is not None else {})}
+
+
 class TokenizerChoice(Options):
     """A tokenizer and its options; those left out are the tokenizer's, or the model's own."""
 
@@ -163,13 +177,15 @@ class TokenizerChoice(Options):
         """The options that were given, ``tokenizer`` among them, by field."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
-    def build(self, config: ModelConfig | None = None) -> Tokenizer:
+    def build(self, config: "ModelConfig | None" = None) -> "Tokenizer":
         """The tokenizer that was asked for, over the tokenizer and options of a model's config."""
+        from spit.tokenizers import create_tokenizer
+
         asked = self.given
         own = "superpixel" if config is None else config.tokenizer
         name = asked.pop("tokenizer", own)
         changes = {}
-        for flag, value in asked.items() if name in TOKENIZERS else ():
+        for flag, value in asked.items() if name in tokenizers() else ():
             owners, shown_flag = self.flags[flag], f"--{flag.replace('_', '-')}"
             if name not in owners:
                 raise ValueError(f"{shown_flag} belongs to --tokenizer {next(iter(owners))}, not to {name}")
@@ -182,7 +198,7 @@ class TokenizerChoice(Options):
 def _tokenizer_flags(taken: Collection[str]) -> Flags:
     """The flags of the tokenizers; the name stands before one that is taken, or has another type elsewhere."""
     found: Flags = {}
-    for name, kind in TOKENIZERS.items():
+    for name, kind in tokenizers().items():
         for item, hint, spec in declared(kind, plain=True):  # of your own, a plain field will do
             if not _has_flag(hint):
                 continue
@@ -215,7 +231,7 @@ def tokenizer_choice(taken: Collection[str] = ()) -> type[TokenizerChoice]:
     """
     flags = _tokenizer_flags({*taken, *_words(SHARED), *dir(TokenizerChoice), "tokenizer", "help", "plugin"})
     options: list[tuple[str, Any, Any]] = [("tokenizer", str | None, option(
-        None, f"{', '.join(TOKENIZERS)} (default: the model's own, or superpixel). With the model's own, "
+        None, f"{', '.join(tokenizers())} (default: the model's own, or superpixel). With the model's own, "
               "options left out keep the model's values; defaults shown here are those of another tokenizer",
         metavar="NAME"))]
     for flag, owners in flags.items():

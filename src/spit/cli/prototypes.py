@@ -4,15 +4,12 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from spit.attribution import fit_prototypes
 from spit.cli.console import LongBar, print_json, show, shown
 from spit.cli.measuring import Data, Evaluating
 from spit.cli.options import Models, Output, Running
-from spit.evaluation.classification import check_classes
-from spit.evaluation.runner import BATCHES, Batching
-from spit.evaluation.samples import find_images, labelled_folder, spread
+from spit.evaluation.options import BATCHES, Batching
 from spit.options import Options, option, same
-from spit.tokens import plural
+from spit.wording import plural
 
 
 @dataclass(frozen=True)
@@ -31,6 +28,10 @@ def prototypes(data: Data, models: Models, fitting: Fitting, batching: Batching,
     evaluate classification`. A class without photos gets its row of the head. --output gets
     MODEL.prototypes.safetensors, which `spit explain` and `spit evaluate faithfulness` read with --prototypes.
     """
+    from spit.attribution.fitting import fit_prototypes
+    from spit.evaluation.classification import check_classes
+    from spit.evaluation.samples import find_images, labelled_folder, spread
+
     models.expect_one()
     folder = labelled_folder(data) if fitting.labelled else None
     samples = spread(find_images(data) if folder is None else folder.images, fitting.limit)

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from spit.cli.options import Running
+from spit.cli.options import Running, tokenizers
 from spit.cli.train import RunOptions, carry_out
 from spit.options import Options, option
-from spit.parts import TOKENIZERS
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class RetrofitOptions(Options):
                                          "not used", metavar="FOLDER")
     validation: str | None = option(None, "Photos to measure accuracy on: a sub-folder for each of the parent's "
                                           "classes, in their order", metavar="FOLDER")
-    tokenizer: str | None = option(None, f"{', '.join(TOKENIZERS)} (default: superpixel)", metavar="NAME")
+    tokenizer: str | None = option(None, f"{', '.join(tokenizers())} (default: superpixel)", metavar="NAME")
     recipe: Path | None = option(None, "Everything else: a TOML file, or a recipe that comes with spit, such as "
                                        "retrofit_tiny", metavar="RECIPE")
 

@@ -8,8 +8,8 @@ from spit.cli.inputs import Document, Input, find_inputs
 from spit.cli.options import Images, Merging, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.results import Results
 from spit.devices import Precise
-from spit.segmentation import Cut
-from spit.tokens import plural
+from spit.segmentation.options import Cut
+from spit.wording import plural
 
 
 def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, sharing: SharingOptions,
@@ -24,14 +24,14 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     code is 2.
     """
     inputs = find_inputs(images, output.output)
+    predictor = models.load_one(running.device, tokenizer)
     from spit.cli.work.segment import SegmentWork
     from spit.data.images import header_size
     from spit.devices import autocast
     from spit.predictor import ALONE, SEEN
-    from spit.segmentation import looking
     from spit.segmentation.head import head_for
+    from spit.segmentation.saliency import looking
 
-    predictor = models.load_one(running.device, tokenizer)
     cut.layer_of(predictor.model.config.depth)  # now, rather than for every image
     head = head_for(predictor, cut.method, cut.token_head)
     predictor = looking(predictor, cut, merging.merge)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from spit.cli.answers import SharingOptions, answer_each, show_files
-from spit.cli.console import show, shown
+from spit.cli.console import show, shown, waiting
 from spit.cli.inputs import Document, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.results import Results
@@ -64,9 +64,9 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
     you give are never replaced. An image that cannot be read is reported, the others go on, and the exit code is 2.
     """
     inputs = find_inputs(images, output.output)
-    from spit.cli.work.tokenize import TokenizeWork
-    from spit.parts import TOKENIZERS
-    from spit.tokenizers import SuperpixelTokenizer
+    with waiting("Loading PyTorch"):
+        from spit.cli.work.tokenize import TokenizeWork
+        from spit.tokenizers import TOKENIZERS, SuperpixelTokenizer
 
     chosen, device = tokens_of.tokenizer(tokenizer), running.place
     name = TOKENIZERS.name_of(chosen) or "superpixels"

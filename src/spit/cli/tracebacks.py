@@ -20,12 +20,13 @@ def reason(error: BaseException) -> str:
 
 def own_tokenizer_line(error: BaseException) -> str | None:
     """A line about an error in the call of a tokenizer that is not one of spit's; None for any other error."""
-    base = sys.modules.get("spit.tokenizers.base")  # which imports torch; where it is missing, no tokenizer was called
-    for frame, _ in walk_tb(error.__traceback__) if base is not None else ():
-        owner = frame.f_locals.get("self") if frame.f_code.co_name in CALLS else None
-        if isinstance(owner, base.Tokenizer) and not type(owner).__module__.startswith("spit."):
-            from spit.parts import TOKENIZERS
+    if "spit.tokenizers" not in sys.modules:  # none was called; importing it imports torch
+        return None
+    from spit.tokenizers import TOKENIZERS, Tokenizer
 
+    for frame, _ in walk_tb(error.__traceback__):
+        owner = frame.f_locals.get("self") if frame.f_code.co_name in CALLS else None
+        if isinstance(owner, Tokenizer) and not type(owner).__module__.startswith("spit."):
             name = TOKENIZERS.name_of(owner) or type(owner).__name__
             said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
             return f"your tokenizer {name!r} raised {said}; {SWITCH}=1 before the command shows the traceback"

@@ -15,7 +15,7 @@ from spit.cli.outputs import check_folder
 from spit.errors import Stopped
 from spit.interruption import STOPPED
 from spit.options import Options, option, same
-from spit.tokens import plural
+from spit.wording import plural
 
 if TYPE_CHECKING:
     from spit.training.recipe import Recipe

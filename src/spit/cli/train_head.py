@@ -7,10 +7,9 @@ from rich.console import Console
 from spit.cli.console import LongBar, print_json, show, shown
 from spit.cli.measuring import Data, Evaluating
 from spit.cli.options import Models, Output, Running
-from spit.evaluation.samples import find_images, spread
 from spit.options import Options, same
-from spit.tokens import plural
-from spit.training.head import SIZE, HeadOptions, fit_head
+from spit.training.options import HeadOptions
+from spit.wording import plural
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,9 @@ def train_head(data: Data, models: Models, photos: Photos, options: HeadOptions,
     own answers, cleaned likewise. The model stays as it is. --output gets MODEL.head.safetensors, which `spit segment`
     and `spit evaluate saliency` read with --token-head. A thousand photos take about 2 GB of memory.
     """
+    from spit.evaluation.samples import find_images, spread
+    from spit.training.head import SIZE, fit_head
+
     models.expect_one()
     samples = spread(find_images(data), photos.limit)
     predictor = models.load_one(running.device)

@@ -54,7 +54,8 @@ def work_apart(work: Work, items: Iterable[Input], count: int) -> Iterator[tuple
                         pipe.send(item)
                 if not busy:
                     return
-                for pipe in wait([*busy]):
+                ready = wait([*busy])
+                for pipe in [pipe for pipe in busy if pipe in ready]:
                     item, answer = busy.pop(pipe), _received(pipe, processes)
                     if pipe in processes:
                         idle.append(pipe)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spit.data.images import FORMATS, no_such_path, printable
 from spit.errors import ImageError
-from spit.tokens import plural
+from spit.wording import plural
 
 _log = logging.getLogger("spit")
 

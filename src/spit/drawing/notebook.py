@@ -12,7 +12,7 @@ from spit.drawing.masks import draw_mask
 from spit.drawing.panel import Tile, draw_panel
 from spit.drawing.pictures import draw_labels, draw_overlay, encode_png
 from spit.partition import Partition
-from spit.tokens import plural
+from spit.wording import plural
 
 SHOWN = 4  # images of a batch
 

@@ -4,9 +4,8 @@ import base64
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean, median
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,48 +16,17 @@ from spit.data.images import load_image
 from spit.documents import Sheet
 from spit.evaluation.heads import fit_linear, knn_scores
 from spit.evaluation.intervals import Score, over_runs, proportion, scipy_stats
+from spit.evaluation.options import Head, RealLabels
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
-from spit.evaluation.samples import LabelledFolder, Sample, class_indices, labelled_folder, read_real
+from spit.evaluation.samples import LabelledFolder, Sample, class_indices
 from spit.model import Output
-from spit.options import Options, option
 from spit.predictor import Predictor
-from spit.tokens import plural
+from spit.wording import plural
 
 IMAGENET = 1000
 SEEDS = 5  # runs of a model whose tokens are random, as the paper does for RViT
 TOP = 5
 Scoring = Callable[[Sequence[Sequence[float]]], Score]
-RealLabels = Sequence[frozenset[int]]
-
-
-@dataclass(frozen=True)
-class Head(Options):
-    """What names the class, and the images that it learns from."""
-
-    real: Path | None = option(None, "ReaL labels: a JSON object from the path of each image below --data to a list of "
-                                     "classes; images with an empty list do not count", metavar="JSON")
-    head: Literal["logits", "knn", "linear"] = option(
-        "logits", "The model's own head (logits), or nearest neighbours (knn) or a fitted linear head (linear) over "
-                  "class tokens")
-    train: Path | None = option(None, "Labelled images that the knn and linear heads learn from", metavar="FOLDER")
-    train_per_class: int | None = option(
-        None, "Instead of --train: learn from this many images of each class of --data, and test on the rest "
-              "(Caltech-101: 30)", least=1)
-    split_seed: int = option(0, "Seed of the split of --train-per-class", least=0)
-    neighbors: int = option(20, "k of the knn head", least=1)
-    temperature: float = option(0.07, "Temperature of the knn head's votes, exp(cosine / temperature)", above=0)
-
-    def folders(self, data: Path, limit: int | None) -> tuple[LabelledFolder, LabelledFolder | None, RealLabels | None]:
-        """The images to test on, those to learn from, and the ReaL labels."""
-        if self.head == "logits" and (self.train is not None or self.train_per_class is not None):
-            raise ValueError("--train and --train-per-class go with --head knn or --head linear")
-        if self.head != "logits" and (self.train is None) == (self.train_per_class is None):
-            raise ValueError(f"--head {self.head} learns from images; give one of --train and --train-per-class")
-        test, train = labelled_folder(data), None if self.train is None else labelled_folder(self.train)
-        if self.train_per_class is not None:
-            train, test = test.split(self.train_per_class, self.split_seed)
-        test = test.spread(limit)
-        return test, train, None if self.real is None else read_real(self.real, test)
 
 
 class SquareCase(ModelCase):

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from spit.attribution import Lime, Method, MethodOptions, occlude, rank_pixels
-from spit.attribution.lime import check_lime, slic_regions
+from spit.attribution.lime import Lime, slic_regions
+from spit.attribution.methods import Method
+from spit.attribution.occlusion import occlude, rank_pixels
 from spit.documents import Sheet
 from spit.evaluation.classification import SquareCase
 from spit.evaluation.faithfulness_table import (
@@ -25,49 +26,25 @@ from spit.evaluation.faithfulness_table import (
     summarize,
 )
 from spit.evaluation.intervals import scipy_stats
-from spit.evaluation.runner import BATCHES, Protocol, Record, Runner
+from spit.evaluation.options import BATCHES, Methods
+from spit.evaluation.runner import Protocol, Record, Runner
 from spit.evaluation.samples import Sample
-from spit.options import check_choice, option, same
 from spit.predictor import Predictor
-from spit.tokens import plural
+from spit.wording import plural
 
 CURVE = (0.1, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)  # further shares, for areas and smooth curves
 FEWEST = 5  # SLIC regions; App. D drops images that have fewer
 OCCLUSION = "the image's mean colour"
-MEASURES = ("comp", "auc")
-QUANTUS = dict.fromkeys(("road", "saco", "randomization", "pointing"),
-                        "Quantus measures it on spit's maps, see docs/attribution.md")
 
 Variant = Callable[[], Tensor]  # makes a batch of changed images
 
 
-@dataclass(frozen=True)
-class Methods(MethodOptions):
-    """Which attributions are compared, and by what."""
-
-    method: tuple[str, ...] = same(MethodOptions, "method", ("relevance", "flow", "random"))
-    measure: tuple[str, ...] = option(
-        ("comp", "auc"), "comp: Comp and Suff, always measured. auc: insertion and deletion. Repeat the option or "
-        "separate names with commas", metavar="NAME")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in self.measures:
-            check_choice("measure", name, MEASURES, QUANTUS.get(name, ""))
-        if "lime" in self.names:
-            check_lime()  # a missing package is reported before models are loaded
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """What is measured, each once."""
-        return tuple(dict.fromkeys(name for names in self.measure for name in names.split(",")))
-
-    def cases(self, predictors: Sequence[Predictor]) -> "list[FaithfulnessCase]":
-        """Every model with every method."""
-        shares = tuple(sorted({*QUANTILES, *(CURVE if "auc" in self.measures else ())}))
-        self.check_prototypes(predictors)
-        return [FaithfulnessCase(one, method, shares)
-                for one in predictors for method in self.methods_for(one)]
+def cases_of(methods: Methods, predictors: Sequence[Predictor]) -> "list[FaithfulnessCase]":
+    """Every model with every method."""
+    shares = tuple(sorted({*QUANTILES, *(CURVE if "auc" in methods.measures else ())}))
+    methods.check_prototypes(predictors)
+    return [FaithfulnessCase(predictor, method, shares)
+            for predictor in predictors for method in methods.methods_for(predictor)]
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ from spit.data.images import load_image, no_such_path, printable
 from spit.drawing.panel import Tile, draw_panel
 from spit.drawing.pictures import as_picture
 from spit.errors import ImageError
+from spit.evaluation.options import MaskFolders
 from spit.evaluation.samples import Sample
-from spit.options import Options, option
 from spit.predictor import at_size
-from spit.segmentation import Segmentation
 from spit.segmentation.graph import connected
-from spit.tokens import plural
+from spit.segmentation.saliency import Segmentation
+from spit.wording import plural
 
 LAYOUTS = (  # images, masks
     ("images", "ground_truth_mask"),  # ECSSD
@@ -68,16 +68,6 @@ class Truth:
 
     foreground: Mask
     counted: Mask
-
-
-@dataclass(frozen=True)
-class MaskFolders(Options):
-    """Where images and masks are, and which of them to take."""
-
-    image_folder: str | None = option(None, "Folder of images below --data, with --mask-folder (default: that of a "
-                                            "known layout)", metavar="NAME")
-    mask_folder: str | None = option(None, "Folder of masks below --data, with --image-folder", metavar="NAME")
-    first: int | None = option(None, "Only the first so many images, to tune on", least=1)
 
 
 def find_samples(data: Path, options: MaskFolders = MaskFolders()) -> list[Sample]:  # noqa: B008

@@ -7,7 +7,7 @@ from typing import Any
 from spit import __version__
 from spit.devices import machine
 from spit.documents import Sheet, as_text
-from spit.tokens import plural
+from spit.wording import plural
 
 
 @dataclass(frozen=True)

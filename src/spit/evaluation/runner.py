@@ -20,33 +20,21 @@ from typing import Any, BinaryIO, ClassVar, Self
 import torch
 
 from spit import __version__
-from spit.devices import PRECISIONS, Precise, autocast
+from spit.devices import PRECISIONS, autocast
 from spit.documents import Sheet, read_json
 from spit.errors import SpitError
+from spit.evaluation.options import BATCHES
 from spit.evaluation.report import Report
 from spit.evaluation.samples import Sample
 from spit.locks import locked
-from spit.options import Options, check_choice, option
+from spit.options import check_choice
 from spit.predictor import Predictor
 
 AHEAD = 2  # batches read ahead on a GPU; on a CPU, reading would slow the model that is being timed
-BATCHES = (16, 256)  # images in a batch on a CPU and on a GPU
 THREADS = min(16, os.cpu_count() or 1)
 
 Progress = Callable[[str, int, int], None]
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Batching(Options):
-    """How many images are measured at once."""
-
-    batch: int | None = option(None, "Images in a batch (default: on a GPU 256, on a CPU 16)", least=1)
-
-
-@dataclass(frozen=True)
-class Computing(Precise, Batching):
-    """How models compute."""
 
 
 class Case(ABC):

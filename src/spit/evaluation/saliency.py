@@ -30,8 +30,9 @@ from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.forward_pass import each_alone
 from spit.predictor import Predictor
-from spit.segmentation import Cut, Segmentation, segment_images
 from spit.segmentation.head import head_for
+from spit.segmentation.options import Cut
+from spit.segmentation.saliency import Segmentation, segment_images
 
 TOKENCUT = tuple(Cut(method="cut", tau=0.2, cut_on=on, foreground="largest", clean=False) for on in ("keys", "tokens"))
 """The baseline: TokenCut's own τ and rule, on keys as in its code and on final tokens as in App. E."""

@@ -1,6 +1,9 @@
 """Models as graphs for other runtimes: ONNX and torch.export."""
 
-from spit.export.files import Exported, Exporting, export
-from spit.export.graphs import PixelGraph, TokenGraph
+from spit.lazy import lazily
 
-__all__ = ["Exported", "Exporting", "PixelGraph", "TokenGraph", "export"]
+__getattr__ = lazily(__name__, {
+    "files": ["Exported", "export"],
+    "graphs": ["PixelGraph", "TokenGraph"],
+    "options": ["Exporting"],
+})

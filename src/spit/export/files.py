@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,10 +23,10 @@ from spit.conventions import SIZE
 from spit.errors import MissingExtra, SpitError
 from spit.export.check import differences
 from spit.export.graphs import PixelGraph, TokenGraph, takes_pixels
+from spit.export.options import Exporting
 from spit.features import FeatureExtractor
 from spit.files import write_whole
 from spit.model import SpitModel
-from spit.options import Options, option
 from spit.runtime.pipeline import FORMAT, KEY, make_parts
 from spit.tokenizers import Tokenizer
 from spit.weights import digest
@@ -38,29 +38,6 @@ MOST_IMAGES = 4096
 TOLERANCES = {"float32": 1e-4, "float16": 0.05}  # of logits, over the largest if that is above 1; int8 has none
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 Run = Callable[[Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Exporting(Options):
-    """What to write."""
-
-    format: Literal["onnx", "torch"] = option(
-        "onnx", "File format: onnx (ONNX, what spit.runtime reads) or torch (torch.export, what torch.export.load "
-                "reads)")
-    precision: Literal["float32", "float16", "int8"] = option(
-        "float32", "Numbers of the network: float32, float16, or int8 (ONNX only: matrices of 8 bits, dynamic "
-                   "quantisation by onnxruntime)")
-    input: Literal["auto", "tokens", "pixels"] = option(
-        "auto", "What the graph takes: tokens (features of one image's tokens), pixels (images, for square patches "
-                "without gradients), or auto (pixels if it can)")
-    outputs: Literal["all", "classes"] = option(
-        "all", "What the graph returns: all (logits, class_token and tokens), or classes (logits and class_token: the "
-               "last block computes nothing else, which is faster)")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.format == "torch" and self.precision == "int8":
-            raise ValueError("expected precision float32 or float16 with format torch, got int8; format onnx has it")
 
 
 @dataclass(frozen=True)

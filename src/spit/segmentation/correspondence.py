@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
-from spit.segmentation.saliency import TokenCut, cut_tokens
-from spit.tokens import plural
+from spit.segmentation.options import TEMPERATURE, TokenCut
+from spit.segmentation.saliency import cut_tokens
+from spit.wording import plural
 
-TEMPERATURE = 0.01
 COMPONENTS = 3
 
 

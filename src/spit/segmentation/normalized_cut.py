@@ -33,7 +33,7 @@ def normalized_cut(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Te
 
     Example:
         >>> import spit, torch
-        >>> from spit.segmentation import normalized_cut
+        >>> from spit.segmentation.normalized_cut import normalized_cut
         >>> tokens = spit.Tokens(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), torch.tensor([0, 3]))
         >>> normalized_cut(tokens)[0] > 0
         tensor([False, False,  True])

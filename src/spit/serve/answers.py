@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spit.attribution import Lime, Method, TokenRise
-from spit.attribution.methods import read_classes
+from spit.attribution.lime import Lime
+from spit.attribution.methods import Method, read_classes
+from spit.attribution.token_rise import TokenRise
 from spit.errors import WeightsError
 from spit.interruption import may_stop
 from spit.predictor import Prediction
-from spit.segmentation import Segmentation
 from spit.segmentation.rle import encode_mask
+from spit.segmentation.saliency import Segmentation
 from spit.serve.errors import ApiError
 
 

@@ -13,8 +13,8 @@ from spit import __version__
 from spit.drawing import encode_labels, encode_png
 from spit.drawing.pictures import as_picture
 from spit.predictor import Prediction, Predictor
-from spit.segmentation import Cut
 from spit.segmentation.correspondence import Scene, colored_share, scenes, transfer
+from spit.segmentation.options import Cut
 from spit.serve import schemas
 from spit.serve.answers import (
     array_json,

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from spit import __version__
-from spit.attribution import METHODS
-from spit.segmentation import Cut
+from spit.attribution.methods import METHODS
 from spit.segmentation.correspondence import scenes
+from spit.segmentation.options import Cut
 from spit.serve import snippets
 from spit.serve.answers import encode_half, read_class, scaled, segment, segmentation_json, top_classes, watched
 from spit.serve.errors import ApiError

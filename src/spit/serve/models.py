@@ -5,9 +5,10 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Any
 
-from spit.attribution import METHODS, Lime, Method, TokenRise, create_method
-from spit.attribution.lime import check_lime
+from spit.attribution.lime import Lime, check_lime
+from spit.attribution.methods import METHODS, Method, create_method
 from spit.attribution.prototypes import PrototypeProjection, find_prototypes
+from spit.attribution.token_rise import TokenRise
 from spit.devices import choose_device
 from spit.errors import SpitError
 from spit.interruption import may_stop

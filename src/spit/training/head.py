@@ -17,43 +17,21 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spit.model import SpitModel
-from spit.options import Options, documented, option
 from spit.predictor import Predictor, Sources, at_size
 from spit.segmentation.graph import Floats, RegionGraph
 from spit.segmentation.head import SURE, TokenHead, stacked_tokens
-from spit.segmentation.saliency import Cut, cut_tokens
+from spit.segmentation.options import Cut
+from spit.segmentation.saliency import cut_tokens
 from spit.segmentation.smoothing import smooth
+from spit.training.options import BATCH, HeadOptions
 
 SIZE = 320
 GRID = 96  # points of a photo's grid in each direction
 SCALES = (0.75, 1.25)  # of further looks, in turn
 SHARES = (0.02, 0.7)  # a target with less or more foreground teaches nothing
-BATCH = 8192  # tokens of a step
 HEAVIEST = 4.0  # a token counts by its size over the mean size, at most this
 
 Progress = Callable[[str, int, int], None]  # what is being done, and how much of how much is done
-
-
-@documented
-@dataclass(frozen=True)
-class HeadOptions(Options):
-    """How a token head is trained.
-
-    Example:
-        >>> from spit.training.head import HeadOptions
-        >>> HeadOptions(generations=1).views
-        1
-    """
-
-    layers: tuple[int, ...] | None = option(
-        None, "Layers whose tokens the head sees, from 0 (default: six, evenly spread, the last among them)", least=0)
-    generations: int = option(3, "Rounds of self-training; the first learns the cut alone", least=1)
-    views: int = option(1, "Further looks at each photo, flipped and at another size, that are made to agree", least=0)
-    sampled: int = option(100, "Tokens of each look that are learnt from", least=1)
-    steps: int = option(300, f"Steps of a round, {BATCH} tokens each", least=1)
-    rate: float = option(2e-3, "Learning rate of AdamW, cosine to 0", above=0)
-    decay: float = option(0.05, "Weight decay", least=0)
-    sample_seed: int = option(0, "Seed of the sampled tokens and their order", least=0)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from spit.documents import Sheet, as_text, flat, read_json
 from spit.drawing.plots import new_figure, png_of
 from spit.errors import MissingExtra
 from spit.files import write_whole
-from spit.tokens import plural
 from spit.training import TrainingError
+from spit.wording import plural
 
 METRICS, REPORT, CURVES = "metrics.jsonl", "report.md", "curves.png"
 

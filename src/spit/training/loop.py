@@ -25,7 +25,6 @@ from spit import weights
 from spit.errors import Stopped
 from spit.files import write_whole
 from spit.interruption import on_signals
-from spit.tokens import plural
 from spit.training import TrainingError
 from spit.training.batches import Batch, Batches, mix_seed
 from spit.training.checkpoint import Checkpoints
@@ -35,6 +34,7 @@ from spit.training.meter import Meter
 from spit.training.recipe import Recipe
 from spit.training.state import State
 from spit.training.task import Task
+from spit.wording import plural
 
 CHECKPOINTS, MODEL, RECIPE, CLASSES, RESULT = "checkpoints", "model", "recipe.json", "classes.txt", "result.json"
 FILES = (CHECKPOINTS, MODEL, METRICS, RESULT, CLASSES, REPORT, CURVES, "tensorboard", RECIPE)  # removed in this order

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from spit.attribution import Lime, Method, PrototypeProjection
 from spit.attribution.drawing import PAPER_PROTOTYPE, captions_of, occlusion_rows, panel_row
-from spit.attribution.methods import METHODS
+from spit.attribution.lime import Lime
+from spit.attribution.methods import METHODS, Method
+from spit.attribution.prototypes import PrototypeProjection
 from spit.attribution.token_rise import TokenRise
 from spit.cli.classify import top_json
 from spit.cli.console import Say, shown

@@ -11,11 +11,12 @@ from spit.cli.console import Say, shown
 from spit.cli.inputs import Document, Input
 from spit.cli.options import Reading
 from spit.cli.results import Results
+from spit.devices import autocast
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
-from spit.devices import autocast
 from spit.predictor import Predictor
-from spit.segmentation import Cut, Segmentation, segment_prediction
+from spit.segmentation.options import Cut
+from spit.segmentation.saliency import Segmentation, segment_prediction
 
 # The name of each kind in a file: NAME.overlay.png is spit tokenize's, in the same folder by default.
 KINDS = {"mask": "mask.png", "cutout": "cutout.png", "overlay": "mask-overlay.png", "saliency": "saliency.png"}
