@@ -73,7 +73,7 @@ def measure(picture: Picture, runs: int) -> dict[str, float]:
         "bound 196": lambda: tokens(image, max_tokens=196),
         "1 level, 196": lambda: tokens(image, levels=1, max_tokens=196),
         "refine 3": lambda: tokens(image, refine=3),
-        "published": lambda: tokens(image, preset="published"),
+        "published": lambda: spit.create_tokenizer("published")(image),
         "n = 600": lambda: spit.superpixels(picture, n=some),
         "at(300)": lambda: hierarchy.at(few),
         "hierarchy": lambda: spit.SuperpixelTokenizer().hierarchy(image),

@@ -184,7 +184,7 @@ def counts(args: Args) -> Image.Image:
     """Fig. B1: mean counts by size and level, the paper's, and the patches of a ViT."""
     data = args.shared / "data" / "imagenet_val1k"
     samples = spread(find_images(data), args.limit)
-    rows = Runner().rows(Counts(data, samples, tuple(PAPER), spit.SuperpixelTokenizer(preset="published")))
+    rows = Runner().rows(Counts(data, samples, tuple(PAPER), spit.create_tokenizer("published")))
     figure = new_figure(8.5, 4.8, "Number of superpixels beside square patches")
     axes = figure.subplots()
     sides = np.linspace(200, 400, 100)
@@ -199,7 +199,7 @@ def counts(args: Args) -> Image.Image:
     axes.set_xticks(list(PAPER), [f"{size}²" for size in PAPER])
     axes.set_xlabel("image size")
     axes.set_ylabel("mean number of regions (logarithmic)")
-    tidy(axes, f"{len(samples)} images of {data.name}, preset published; the paper: ImageNet's training images")
+    tidy(axes, f"{len(samples)} images of {data.name}, the tokenizer published; the paper: ImageNet's training images")
     figure.legend(loc="outside right center", frameon=False)
     return picture_of(figure)
 

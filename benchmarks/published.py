@@ -1,4 +1,4 @@
-"""The published preset beside reference values of the authors' release (docs/published.md).
+"""The release's parts beside reference values of the authors' release (docs/published.md).
 
     python benchmarks/published.py
 

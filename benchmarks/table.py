@@ -14,7 +14,7 @@ crop of ImageNet nor k and temperature of kNN; k = 20 and 0.07 are DINO's. 2: Co
 that a region is kept, and omitted tokens are dropped, as in the authors' release), flow through all layers, the
 prototypes' first principal component, and a random control. 3: final tokens, τ = 1/3, and the foreground is the side
 whose class token is nearer to the whole image's (App. E); images keep their size, which the paper does not say. B1: the
-regions of every level at 224, 256 and 384 pixels, or --size, of the release's tokenizer, or --tokenizer default. B2:
+regions of every level at 224, 256 and 384 pixels, or --size, of the release's tokenizer, or --tokenizer superpixel. B2:
 tokens, images/s and accuracy when neighbours are merged, at thresholds that leave the paper's shares of tokens, or
 --equal-thresholds. --output gets results.json, results.md and images.jsonl, from which a stopped run resumes.
 """
@@ -24,6 +24,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from provenance import arguments, launch, open_runner, print_provenance
 from tables.counts import PAPER, Counts
@@ -40,6 +41,7 @@ from spit.evaluation.runner import Protocol
 from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
 from spit.evaluation.samples import find_images, labelled_folder, one_part, spread
 from spit.evaluation.swap import Swap
+from spit.tokenizers import NestedTokenizer
 
 Args = argparse.Namespace
 
@@ -60,7 +62,7 @@ def main() -> None:
     parser.add_argument("--method", action="append", help=f"2: methods, by default {', '.join(METHODS)}")
     parser.add_argument("--prototypes", type=Path, action="append", default=[], help="2: files of prototypes")
     parser.add_argument("--baseline", help="3: a model on square patches under TokenCut's own settings")
-    parser.add_argument("--tokenizer", default="published", choices=("published", "default"), help="B1: whose")
+    parser.add_argument("--tokenizer", default="published", choices=("published", "superpixel"), help="B1: whose")
     parser.add_argument("--interpolation", default="bicubic", choices=("bicubic", "bilinear"), help="B1: of squares")
     parser.add_argument("--equal-thresholds", action="store_true", help="B2: the paper's thresholds, not its shares")
     args = parser.parse_args()
@@ -103,7 +105,7 @@ def swap(args: Args) -> Protocol:
 
 
 def counts(args: Args) -> Protocol:
-    tokenizer = spit.SuperpixelTokenizer(**({"preset": "published"} if args.tokenizer == "published" else {}))
+    tokenizer = cast(NestedTokenizer, spit.create_tokenizer(args.tokenizer))
     samples = spread(find_images(args.data), args.limit)
     return Counts(args.data, samples, PAPER if args.size is None else (args.size,), tokenizer,
                   choose_device(args.device), args.interpolation)

@@ -87,7 +87,7 @@ def restored_parts() -> Iterator[None]:
     import spit.public  # noqa: F401, which registers spit's own parts
     from spit.parts import BACKBONES, FEATURES, TOKENIZERS
 
-    with patch.dict(TOKENIZERS), patch.dict(FEATURES), patch.dict(BACKBONES):
+    with patch.dict(TOKENIZERS._classes), patch.dict(FEATURES._classes), patch.dict(BACKBONES._classes):
         yield
 
 

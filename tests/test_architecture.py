@@ -74,6 +74,14 @@ def test_imports_go_one_way(path: Path) -> None:
             assert RANK[part(name)] <= RANK[own], f"{own} imports {name}"
 
 
+def test_only_what_loads_checkpoints_knows_the_release() -> None:
+    """Its parts are plug-ins: the arrows know them by the names of their modules alone."""
+    importers = {path.relative_to(SOURCE).as_posix() for path in modules()
+                 if any(name.startswith("spit.interop.published") for name, _ in imports(path))}
+    assert {path for path in importers if not path.startswith("interop/published/")} == {
+        "interop/read.py", "public.py", "cli/convert.py", "cli/options.py"}
+
+
 def test_only_commands_import_commands() -> None:
     outside = [*(SOURCE / "..").resolve().rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"),
                *(ROOT / "examples").glob("*.py")]

@@ -88,7 +88,6 @@ def test_options_of_the_same_tokenizer_are_merged() -> None:
     assert config.replace(tokenizer_options={"levels": 2}).tokenizer_options == {"levels": 2, "compactness": 0.8}
     assert config.replace(tokenizer="patch").tokenizer_options == {}
     assert config.replace(width=96).tokenizer_options == config.tokenizer_options
-    assert config.options_for("superpixel", {"preset": "published"}) == {"preset": "published"}
 
 
 @pytest.mark.parametrize("given", [[1], "levels", 3])
@@ -102,11 +101,3 @@ def test_options_of_a_tokenizer_that_are_no_table(given) -> None:
 
 def test_the_help_names_every_backbone_of_spit() -> None:
     assert all(name in ModelConfig.__doc__.split("backbone: ")[1].split("\n")[0] for name in ("transformer", "merging"))
-
-
-def test_another_tokenizer_of_a_model_of_the_release_has_its_preset() -> None:
-    config = ModelConfig(preset="published", tokenizer="patch")
-    assert config.options_for("voronoi", {}) == {"preset": "published"}
-    assert config.options_for("superpixel", {"levels": 3}) == {"preset": "published", "levels": 3}
-    assert config.options_for("superpixel", {"preset": "spit"}) == {"preset": "spit"}
-    assert config.options_for("patch", {"size": 8}) == {"size": 8}

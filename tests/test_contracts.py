@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from spit.partition import Partition
-from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
+from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 
 TOKENIZERS = {
     "patch": PatchTokenizer(5),
     "voronoi": VoronoiTokenizer(12, seed=3),
     "superpixel": SuperpixelTokenizer(levels=3, compactness=0.1),
     "superpixel with a final merge": SuperpixelTokenizer(levels=2, merge_threshold=0.05, max_tokens=40),
-    "superpixel as published": SuperpixelTokenizer(levels=3, features="published", self_loop="published"),
+    "published": create_tokenizer("published", levels=3),
 }
 EACH = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
 SQUARE = ("astronaut", "coffee", "chelsea", "rocket")
@@ -144,7 +144,7 @@ def test_images_have_partitions_of_their_own(
     images: list[Tensor], alone: Callable[[Tokenizer], list[Tensor]]
 ) -> None:
     """Or the tests above would pass for labels that ignore the image."""
-    for name in ("voronoi", "superpixel", "superpixel as published"):
+    for name in ("voronoi", "superpixel", "published"):
         maps = alone(TOKENIZERS[name])
         for i in (0, 1, 2, 3, 6, 7):
             for j in (0, 1, 2, 3, 6, 7):

@@ -12,7 +12,7 @@ from PIL import Image
 from skimage import data
 from typer.main import get_command
 
-from interop.test_published import model, release
+from interop.published.test_loader import model, release
 from interop.test_timm import vit
 from spit.cli import main
 from spit.cli.app import app

@@ -270,7 +270,7 @@ def test_with_backbone_names_its_options(options):
 def test_with_tokenizer_takes_options_of_a_name():
     model = tiny()
     cells = model.with_tokenizer("voronoi", cells=9)
-    assert cells.config.tokenizer_options == {"cells": 9, "seed": 0, "preset": "spit"}
+    assert cells.config.tokenizer_options == {"cells": 9, "seed": 0}
     assert cells(batch(1), record=()).tokens.counts.tolist() == [9]
     few = model.with_tokenizer("superpixel", max_tokens=7).tokenizer
     assert (few.levels, few.max_tokens) == (2, 7)  # the present options, and the new one
@@ -409,7 +409,7 @@ def test_checkpointing_changes_no_gradient():
 @pytest.mark.parametrize("floating", [False, True])
 @pytest.mark.parametrize("tokenizer", [
     SuperpixelTokenizer(levels=3, compactness=0.1, merge_threshold=0.05, max_tokens=20),
-    SuperpixelTokenizer(levels=2, features="published", similarity="euclidean"),
+    SuperpixelTokenizer(levels=2, features="saturated", similarity="euclidean"),
     VoronoiTokenizer(9),
     PatchTokenizer(12),
 ], ids=str)

@@ -230,18 +230,18 @@ def test_names():
     register_tokenizer("rows", Rows)  # as when its module is imported twice
     with pytest.raises(ValueError, match=r"tokenizer 'rows' is .*Rows already; register yours under another name"):
         register_tokenizer("rows", dataclass(frozen=True)(type("Other", (Rows,), {})))
-    with pytest.raises(ValueError, match=r"tokenizer 'patch' is spit.tokenizers.patch.PatchTokenizer already"):
+    with pytest.raises(ValueError, match="tokenizer 'patch' is spit's own; register yours under another name"):
         register_tokenizer("patch", Rows)
     for name in ("my rows", "", 3):
         with pytest.raises(ValueError, match="expected a name of letters"):
             register_tokenizer(name, Rows)
     assert TOKENIZERS.name_of(Rows()) == "rows"
     assert TOKENIZERS.name_of(MeanColor) is None
-    assert len(TOKENIZERS) == 4
+    assert "rows" in TOKENIZERS
 
 
 def test_an_unknown_part_says_to_import_its_module():
-    with pytest.raises(ValueError, match="features to be one of interpolating, got 'mine'; if it is your own, import"):
+    with pytest.raises(ValueError, match="one of interpolating, published, got 'mine'; if it is your own, import"):
         SpitModel(SMALL.replace(extractor="mine"))
     with pytest.raises(ValueError, match=r"backbone to be one of transformer, merging, got 'mine'; .*--plugin MODULE"):
         SpitModel(SMALL.replace(backbone="mine"))

@@ -4,7 +4,6 @@ import torch
 
 from interop.test_timm import vit
 from spit import registry, weights
-from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.registry import architecture_of, create_model, list_models, load_model, model_config, weights_name
 
@@ -177,28 +176,3 @@ def test_weights_of_another_model(checkpoint, name, options, message):
 def test_a_config_is_no_name() -> None:
     with pytest.raises(TypeError, match=r"spit.SpitModel\(config\)"):
         create_model(model_config("spit_tiny_16"))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("name", "gradients", "options"), [
-    ("spit_base_16", True, {"levels": 4, "preset": "published", "compactness": 0.0}),
-    ("spit_tiny_16", False, {"levels": 4, "preset": "published", "compactness": 0.1}),
-    ("rvit_small_16", False, {"preset": "published"}), ("vit_small_16.paper", True, {"size": 16}),
-])
-def test_the_preset_of_the_release(name, gradients, options):
-    config = model_config(name, gradients, "published")
-    assert (config.preset, config.gradients, config.tokenizer_options) == ("published", gradients, options)
-    assert (config.qkv_bias, config.layer_scale, config.gradient_contrast) == (False, 1e-5, 27.8)
-    assert config.gradient_sigma == (0.05 if name == "spit_base_16" else 0.025)
-    assert create_model(name, gradients=gradients, preset="published").config == config
-    assert ModelConfig.from_dict(config.to_dict()) == config
-
-
-def test_the_preset_has_no_weights_of_its_own(checkpoint):
-    with pytest.raises(WeightsError, match=r"no trained weights of spit_tiny_16.paper come with spit"):
-        create_model("spit_tiny_16", True, preset="published")
-    with pytest.raises(WeightsError, match="is no vit_tiny_16: expected preset published, got spit"):
-        create_model("vit_tiny_16", checkpoint, preset="published")
-    with pytest.raises(ValueError, match=r"expected no tag with preset='published', got 'spit_tiny_16.deit_retrofit'"):
-        create_model("spit_tiny_16.deit_retrofit", preset="published")
-    with pytest.raises(ValueError, match="preset to be one of spit, published, got 'publisht'; did you mean"):
-        create_model("spit_tiny_16", preset="publisht")

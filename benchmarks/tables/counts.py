@@ -14,7 +14,7 @@ from spit.documents import Sheet
 from spit.evaluation.intervals import Score, mean
 from spit.evaluation.runner import Case, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
-from spit.tokenizers import SuperpixelTokenizer
+from spit.tokenizers import NestedTokenizer, SuperpixelTokenizer
 from tables.threshold import PAPER as MERGED
 from tables.threshold import PAPER_SIZE
 
@@ -45,7 +45,7 @@ class Row:
 class CountCase(Case):
     """The number of regions at every level, of squares of one size."""
 
-    tokenizer: SuperpixelTokenizer
+    tokenizer: NestedTokenizer
     size: int
     device: torch.device
     interpolation: Interpolation = "bicubic"
@@ -69,7 +69,7 @@ class CountCase(Case):
         if level <= self.tokenizer.levels:
             known = PAPER.get(self.size, ())
             return known[level - 1] if level <= len(known) else None
-        merged = self.size == PAPER_SIZE and self.tokenizer.max_tokens is None
+        merged = self.size == PAPER_SIZE and self.tokenizer.config().get("max_tokens") is None
         return MERGED[threshold][0] if merged and (threshold := self.tokenizer.merge_threshold) in MERGED else None
 
 
@@ -90,7 +90,7 @@ ImageNet. With a final merge, or a bound on the count, there are levels after th
 the validation images at 384²."""
 
     def __init__(self, data: Path, samples: Sequence[Sample], sizes: Sequence[int] = tuple(PAPER),
-                 tokenizer: SuperpixelTokenizer = SuperpixelTokenizer(),  # noqa: B008
+                 tokenizer: NestedTokenizer = SuperpixelTokenizer(),  # noqa: B008
                  device: torch.device | str = "cpu", interpolation: Interpolation = "bicubic") -> None:
         super().__init__(data, samples, [CountCase(tokenizer, size, torch.device(device), interpolation)
                                          for size in sorted(set(sizes))])

@@ -12,7 +12,7 @@ from spit.evaluation.intervals import Score, difference, proportion
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import LabelledFolder, spread
 from spit.predictor import Predictor
-from spit.tokenizers import SuperpixelTokenizer
+from spit.tokenizers import NestedTokenizer
 
 PAPER = {  # tokens, images/s and accuracy of SPiT-B16 with gradients at 384²
     0.0: (556.5, 718.7, 0.804),
@@ -75,7 +75,7 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
 
     def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
         values = self._equal(predictor, runner) if self.equal_shares else self.thresholds
-        results = [classify(runner, predictor.with_tokenizer("superpixel", merge_threshold=value), self.test)
+        results = [classify(runner, _superpixels(predictor, value), self.test)
                    for value in values]
         marks = [result.right() for result in results]
         rows = [Row(predictor.name, value, result.tokens, result.tokens / results[0].tokens, result.images_per_second,
@@ -88,9 +88,9 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
 
     def _equal(self, predictor: Predictor, runner: Runner) -> list[float]:
         runner.say(f"{predictor.name}: finding thresholds")
-        case = AnswerCase(predictor.with_tokenizer("superpixel", merge_threshold=0.0))
+        case = AnswerCase(_superpixels(predictor, 0.0))
         images = case.prepare([case.read(sample) for sample in spread(self.samples, SEARCHED)])
-        tokenizer = cast(SuperpixelTokenizer, case.predictor.model.tokenizer)
+        tokenizer = cast(NestedTokenizer, case.predictor.model.tokenizer)
         return [threshold_of_share(tokenizer, images, paper_share(value)) for value in self.thresholds]
 
     def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
@@ -113,7 +113,7 @@ def paper_share(threshold: float) -> float:
     return PAPER[threshold][0] / PAPER[0.0][0]
 
 
-def threshold_of_share(tokenizer: SuperpixelTokenizer, images: Tensor, share: float) -> float:
+def threshold_of_share(tokenizer: NestedTokenizer, images: Tensor, share: float) -> float:
     """The merge threshold that leaves about this share of the regions of images ``(B, 3, H, W)``, by bisection."""
     if share >= 1:
         return 0.0
@@ -127,6 +127,13 @@ def threshold_of_share(tokenizer: SuperpixelTokenizer, images: Tensor, share: fl
         middle = (low + high) / 2
         low, high = (middle, high) if regions(middle) > wanted else (low, middle)
     return high
+
+
+def _superpixels(predictor: Predictor, merge_threshold: float) -> Predictor:
+    """A predictor on superpixels, its own if it has them, with a merge threshold."""
+    model = predictor.model
+    name = model.config.tokenizer if isinstance(model.tokenizer, NestedTokenizer) else "superpixel"
+    return predictor.with_tokenizer(name, merge_threshold=merge_threshold)
 
 
 def _percent(value: float | None) -> str:

@@ -9,6 +9,8 @@ from spit.features import FeatureOptions
 from spit.options import documented, option
 from spit.parts import BACKBONES, FEATURES
 
+NO_PRESET = ("the authors' release has parts of its own: give tokenizer='published' and extractor='published' in place "
+             "of preset='published' (docs/published.md)")
 KNOWN_LATER = ("class_names", "train_size", "eval_size", "extractor_options", "backbone_options")
 
 
@@ -52,6 +54,8 @@ class ModelConfig(TransformerOptions, FeatureOptions):
         Another number of classes drops the class names. Options of the present tokenizer are merged; another tokenizer
         starts from its own defaults.
         """
+        if "preset" in changes:
+            raise ValueError(NO_PRESET)
         name = changes.get("tokenizer", self.tokenizer)
         if name != self.tokenizer or "tokenizer_options" in changes:
             changes["tokenizer_options"] = self.options_for(name, changes.get("tokenizer_options", {}))
@@ -60,18 +64,10 @@ class ModelConfig(TransformerOptions, FeatureOptions):
         return super().replace(**changes)
 
     def options_for(self, tokenizer: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone.
-
-        Another preset starts from its own options. A model of the release keeps its preset under another tokenizer.
-        """
+        """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone."""
         if not isinstance(changes, Mapping):
             raise TypeError(f"expected tokenizer_options as a table, such as {{'levels': 4}}, got {changes!r}")
         present = self.tokenizer_options if tokenizer == self.tokenizer else {}
-        preset = present.get("preset", self.preset if tokenizer in ("superpixel", "voronoi") else "spit")
-        if changes.get("preset", preset) != preset:
-            present = {}
-        elif preset != "spit":
-            present = {"preset": preset, **present}
         return {**present, **changes}
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +77,7 @@ class ModelConfig(TransformerOptions, FeatureOptions):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], what: str = "model option") -> Self:
         """The inverse of :meth:`to_dict`. Options left out take their defaults."""
-        given = dict(values)
+        given = _without_preset(values)
         if "image_size" in given:  # versions before 0.2 had one size for both
             size = given.pop("image_size")
             given = {"train_size": size, "eval_size": size, **given}
@@ -94,3 +90,18 @@ class ModelConfig(TransformerOptions, FeatureOptions):
     def create_backbone(self) -> Any:
         """f. Its constructor gets ``backbone_options``, and the options of this config that it names."""
         return BACKBONES.create(self.backbone, self.backbone_options, {**vars(self), "options": self})
+
+
+def _without_preset(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as it is today: versions before 0.2 had the parts of the authors' release by an option ``preset``."""
+    given = dict(values)
+    if given.pop("preset", "spit") == "published":
+        given["extractor"] = "published"
+    options = given.get("tokenizer_options")
+    if isinstance(options, Mapping) and "preset" in options:
+        fixed = {"preset"}
+        if options["preset"] == "published":
+            fixed |= {"features", "similarity", "self_loop", "max_tokens"}
+            given["tokenizer"] = "published_voronoi" if given.get("tokenizer") == "voronoi" else "published"
+        given["tokenizer_options"] = {name: value for name, value in options.items() if name not in fixed}
+    return given

@@ -114,16 +114,6 @@ def check(options: Any) -> None:
         spec.check(item.name, value)
 
 
-def fix(options: Any, values: Mapping[str, Any], what: str) -> None:
-    """Set the fields that another option fixes; raise ValueError if one has neither that value nor its default."""
-    defaults = {item.name: item.default for item in fields(options)}
-    for name, value in values.items():
-        given = getattr(options, name)
-        if given not in (value, defaults[name]):
-            raise ValueError(f"expected {name}={value!r} with {what}, got {given!r}; leave {name} out")
-        object.__setattr__(options, name, value)
-
-
 def declared(kind: type, plain: bool = False) -> list[tuple[Field[Any], Any, Spec]]:
     """The options of a dataclass: field, type and what :func:`option` said; ``plain`` fields, without it, if asked."""
     found, kinds = [], get_type_hints(kind)

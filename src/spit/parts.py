@@ -6,7 +6,8 @@ saved models and the commands know them by name. docs/tutorials/your-own-tokeniz
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -20,18 +21,34 @@ from spit.wording import plural
 IMPORT_FIRST = "import the module that registers it first, or on the command line give spit --plugin MODULE"
 
 
-class Parts(dict[str, type[Any]]):
+class Parts(Mapping[str, type[Any]]):
     """Classes of one kind by name.
 
     Args:
         kind: what they are, for messages.
         check: raises TypeError if a class is no such part.
+        modules: for a name the module of spit that registers it, imported when the name is first looked up.
     """
 
-    def __init__(self, kind: str, check: Callable[[type[Any]], None]) -> None:
-        super().__init__()
+    def __init__(self, kind: str, check: Callable[[type[Any]], None], modules: Mapping[str, str]) -> None:
         self.kind = kind
         self._check = check
+        self._modules = modules
+        self._classes: dict[str, type[Any]] = {}
+
+    def __getitem__(self, name: str) -> type[Any]:
+        if name in self._modules and name not in self._classes:
+            import_module(self._modules[name])
+        return self._classes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules or name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._modules, **self._classes})
+
+    def __len__(self) -> int:
+        return len({*self._modules, *self._classes})
 
     def register(self, name: str, cls: type[Any]) -> type[Any]:
         """Add a class under a name, and return it. A module may be imported twice: its classes replace themselves."""
@@ -40,11 +57,13 @@ class Parts(dict[str, type[Any]]):
         self._check(cls)
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"expected a name of letters, digits and underscores for a {self.kind}, got {name!r}")
-        known = self.get(name)
+        if not cls.__module__.startswith(self._modules.get(name, "")):
+            raise ValueError(f"{self.kind} {name!r} is spit's own; register yours under another name")
+        known = self._classes.get(name)
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"{self.kind} {name!r} is {known.__module__}.{known.__qualname__} already; "
                              "register yours under another name")
-        self[name] = cls
+        self._classes[name] = cls
         return cls
 
     def create(self, name: str, options: Mapping[str, Any], shared: Mapping[str, Any] | None = None) -> Any:
@@ -64,7 +83,7 @@ class Parts(dict[str, type[Any]]):
 
     def name_of(self, part: object) -> str | None:
         """The name that an object's class is registered under; None if it is not."""
-        return next((name for name, cls in self.items() if type(part) is cls), None)
+        return next((name for name, cls in self._classes.items() if type(part) is cls), None)
 
 
 def check_partition(partition: object, blocks: Sequence[Tensor], hint: str) -> None:
@@ -129,9 +148,12 @@ def _takes_two(cls: type[Any]) -> bool:
     return True
 
 
-TOKENIZERS = Parts("tokenizer", _check_tokenizer)
-FEATURES = Parts("features", _check_features)
-BACKBONES = Parts("backbone", _check_backbone)
+TOKENIZERS = Parts("tokenizer", _check_tokenizer, {
+    "patch": "spit.tokenizers", "voronoi": "spit.tokenizers", "superpixel": "spit.tokenizers",
+    "published": "spit.interop.published.tokenizers", "published_voronoi": "spit.interop.published.tokenizers"})
+FEATURES = Parts("features", _check_features, {
+    "interpolating": "spit.features", "published": "spit.interop.published.features"})
+BACKBONES = Parts("backbone", _check_backbone, {"transformer": "spit.backbone", "merging": "spit.backbone"})
 
 
 def register_tokenizer(name: str, cls: type[Any]) -> type[Any]:

@@ -6,7 +6,8 @@ from spit.config import ModelConfig
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
 from spit.features import FeatureExtractor
-from spit.interop import from_published, from_timm
+from spit.interop.published.loader import from_published
+from spit.interop.timm import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Hierarchy, Partition
 from spit.parts import register_backbone, register_features, register_tokenizer

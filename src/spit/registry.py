@@ -13,17 +13,15 @@ from functools import partial
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
 from spit import weights
 from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
-from spit.interop import published_options, read_file
-from spit.kernels.rules import Preset
+from spit.interop.read import read_file
 from spit.model import SpitModel
-from spit.options import check_choice
 
 TOKENIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit": ("patch", {"size": 16}),
@@ -127,16 +125,12 @@ def _checkpoint_file(name: str, file: str) -> Path:
     raise MissingExtra("spit-vit-models", "models", f"loading {name}")
 
 
-def model_config(name: str, gradients: bool | None = None, preset: Preset = "spit") -> ModelConfig:
+def model_config(name: str, gradients: bool | None = None) -> ModelConfig:
     """The config of ``architecture[.tag]``, the same with and without its weights.
 
     The paper's: queries, keys and values have no bias, LayerScale begins at 1e-5, and the kernels of the histograms
-    have σ = 0.025, or 0.05 for base models with gradients. ``preset="published"`` is the model of the authors' release,
-    with its τ and φ, and λ = 0.1 in superpixel models without gradients.
+    have σ = 0.025, or 0.05 for base models with gradients.
     """
-    check_choice("preset", preset, get_args(Preset))
-    if preset == "published":
-        name = _paper_name(name)
     folder = checkpoint_folder(name)
     if folder is not None:
         config = weights.read_config(str(folder), folder.joinpath)[0]
@@ -145,23 +139,13 @@ def model_config(name: str, gradients: bool | None = None, preset: Preset = "spi
     tokenizer, options = TOKENIZERS[family]
     width, depth, heads = SIZES[size]
     gradients = True if gradients is None else gradients
-    if preset == "published":
-        return ModelConfig(**published_options(tokenizer, gradients, width), width=width, depth=depth, heads=heads)
     sigma = 0.05 if size == "base" and gradients else 0.025
     return ModelConfig(tokenizer=tokenizer, tokenizer_options=dict(options), position_sigma=sigma, gradient_sigma=sigma,
                        gradients=gradients, width=width, depth=depth, heads=heads)
 
 
-def _paper_name(name: str) -> str:
-    """The name with the tag of the paper, which the preset of the release needs."""
-    architecture, dot, tag = name.partition(".")
-    if dot and tag != PAPER:
-        raise ValueError(f"expected no tag with preset='published', got {name!r}; give {architecture}")
-    return f"{architecture}.{PAPER}"
-
-
 def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_classes: int | None = None,
-                 gradients: bool | None = None, *, preset: Preset = "spit", training: bool = False,
+                 gradients: bool | None = None, *, training: bool = False,
                  **overrides: Any) -> SpitModel:
     """Make a model by name.
 
@@ -173,8 +157,6 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
         num_classes: logits; 0 returns the class token. If it differs from the checkpoint's, the head is new and
             untrained. (default: the config's)
         gradients: whether φ adds gradient histograms (default: the config's).
-        preset: "published" for the τ, φ and model of the authors' release (docs/published.md); its weights come with
-            :func:`spit.from_published`, or as the file of ``pretrained``.
         training: return the model in training mode instead of evaluation mode. Lightning 2.2 and later leaves a
             module in the mode it finds, so a LightningModule that trains needs it; loops that call ``model.train()``,
             such as the Hugging Face Trainer's, do not.
@@ -195,7 +177,7 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
                         "spit.SpitModel(config)")
     if pretrained is True:
         checkpoint_folder(name, trained=True)  # raises for an unknown name
-    config = model_config(name, gradients, preset)
+    config = model_config(name, gradients)
     asked: dict[str, Any] = dict(overrides)
     if num_classes is not None:
         asked["num_classes"] = num_classes
@@ -203,9 +185,8 @@ def create_model(name: str, pretrained: bool | str | PathLike[str] = False, num_
         return SpitModel(config.replace(**asked)).train(training)
     if gradients is not None:
         asked["gradients"] = gradients
-    own = _paper_name(name) if preset == "published" else name
-    checkpoint = read_checkpoint(own if pretrained is True else pretrained)
-    for key in ("tokenizer", "width", "depth", "heads", *(["preset"] if preset == "published" else [])):
+    checkpoint = read_checkpoint(name if pretrained is True else pretrained)
+    for key in ("tokenizer", "width", "depth", "heads"):
         expected, got = getattr(config, key), getattr(checkpoint.config, key)
         if expected != got:
             way_out = ("spit.load_model(...).with_tokenizer(...) runs it with another tokenizer" if key == "tokenizer"

@@ -105,10 +105,9 @@ class Checkpoint:
     def _resized(self, resolution: int) -> Tensor:
         """γ's weights for colour patches of another resolution."""
         config = self.config
-        if config.preset != "spit" or config.extractor != ModelConfig.extractor:
-            own = f"preset={config.preset!r}" if config.preset != "spit" else f"extractor={config.extractor!r}"
+        if config.extractor != ModelConfig.extractor:
             raise WeightsError(f"{self.source}: expected resolution={config.resolution}, as its weights have, got "
-                               f"{resolution}; with {own} they cannot be resized")
+                               f"{resolution}; with extractor={config.extractor!r} they cannot be resized")
         return resize_patches(self.tensors[PROJECTION].float(), config.channels, config.resolution, resolution)
 
     def _check_size(self) -> None:

@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 
 import spit as library
-from interop.test_published import IMAGE, model, release
+from interop.published.test_loader import IMAGE, model, release
 from interop.test_timm import vit
 from spit.registry import load_model
 
@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_checkpoint_of_the_release(spit: Run, file: Path, tmp_path: Path) -> None:
     result = spit("convert", file, "-o", tmp_path / "ours")
     assert result.code == 0
-    assert "preset published, tokenizer patch, σ 0.025, width 192, depth 2, 5 classes, 0.9 M parameters" in result.out
+    assert "tokenizer patch, features published, σ 0.025, width 192, depth 2, 5 classes, 0.9 M parameters" in result.out
     assert str(tmp_path / "ours") in result.out
     expected = library.from_published(file)
     assert torch.equal(load_model(tmp_path / "ours")(IMAGE), expected(IMAGE))
@@ -34,7 +34,7 @@ def test_json_and_options(spit: Run, file: Path, tmp_path: Path) -> None:
                   "--train-size", 384, "--json")
     document = result.json
     assert document["config"] == load_model(document["model"]).config.to_dict()
-    assert (document["config"]["tokenizer"], document["config"]["heads"]) == ("superpixel", 2)
+    assert (document["config"]["tokenizer"], document["config"]["heads"]) == ("published", 2)
     assert (document["config"]["gradient_sigma"], document["config"]["eval_size"]) == (0.1, 384)
     assert document["digest"] == library.weights.digest(load_model(document["model"]))
     assert document["parameters"] == sum(tensor.numel() for tensor in release(model("vit_tiny_16")).values())

@@ -31,7 +31,7 @@ def test_the_default_is_the_librarys() -> None:
 
 def test_every_option_arrives() -> None:
     options: dict[str, Any] = {"levels": 3, "compactness": 0.1, "merge_threshold": 0.2, "max_tokens": 50, "refine": 1,
-                               "features": "published", "similarity": "euclidean", "self_loop": "none"}
+                               "features": "saturated", "similarity": "euclidean", "self_loop": "none"}
     assert Choice(**options).build() == SuperpixelTokenizer(**options)
     assert Choice(tokenizer="patch", patch_size=8).build() == PatchTokenizer(8)
     assert Choice(tokenizer="voronoi", cells=9, seed=4).build() == VoronoiTokenizer(9, seed=4)
@@ -176,7 +176,8 @@ def test_one_word_has_one_meaning() -> None:
     """The same flag has the same type and the same help in every verb; only defaults may differ.
 
     --method alone is the verb's own: a method of explaining, of segmenting, or of either in batch; and ``export``
-    writes one file, in a precision of its own, of a graph with its own --input. ``batch`` continues its --output.
+    writes one file, in a precision of its own, of a graph with its own --input. ``batch`` continues its --output,
+    and ``convert`` has the --tokenizer of a checkpoint of the release.
     """
     meanings: dict[str, dict[tuple[str, str], list[str]]] = {}
     for verb, flag, parameter in options():
@@ -185,7 +186,7 @@ def test_one_word_has_one_meaning() -> None:
         said = (str(plain), re.split(r"\(default|  \[", told.help)[0])
         meanings.setdefault(flag, {}).setdefault(said, []).append(verb)
     assert len(meanings) > 40
-    for flag, count in {"--input": 2, "--method": 3, "--output": 3, "--precision": 2}.items():
+    for flag, count in {"--input": 2, "--method": 3, "--output": 3, "--precision": 2, "--tokenizer": 2}.items():
         assert len(meanings.pop(flag)) == count
     assert {flag: found for flag, found in meanings.items() if len(found) > 1} == {}
 

@@ -27,8 +27,8 @@ def test_an_exact_number_of_regions(spit: Run, photo: Callable[..., Path], tmp_p
 
 @pytest.mark.parametrize(("options", "tokenizer"), [
     ([], library.SuperpixelTokenizer()),
-    (["--levels", 3, "--max-tokens", 20, "--features", "published"],
-     library.SuperpixelTokenizer(levels=3, max_tokens=20, features="published")),
+    (["--levels", 3, "--max-tokens", 20, "--features", "saturated"],
+     library.SuperpixelTokenizer(levels=3, max_tokens=20, features="saturated")),
     (["--tokenizer", "patch", "--patch-size", 7], library.PatchTokenizer(7)),
     (["--tokenizer", "voronoi", "--cells", 9, "--seed", 4], library.VoronoiTokenizer(9, seed=4)),
 ])
@@ -62,7 +62,7 @@ def test_files_and_json_are_the_librarys_answer(options: list[object], tokenizer
 @pytest.mark.parametrize(("options", "tokenizer", "told"), [
     ([], library.SuperpixelTokenizer(levels=3, compactness=0.8), "superpixel with levels=3, compactness=0.8, from "),
     (["--levels", 2], library.SuperpixelTokenizer(levels=2, compactness=0.8), "with levels=2, compactness=0.8, from "),
-    (["--preset", "published"], library.SuperpixelTokenizer(preset="published"), "preset=published"),
+    (["--tokenizer", "published"], library.create_tokenizer("published"), "Tokens: published, from "),
     (["--tokenizer", "patch"], library.PatchTokenizer(), "Tokens: patch, from "),
 ])
 def test_the_tokens_of_a_model(options: list[object], tokenizer: Any, told: str, spit: Run, tmp_path: Path,
@@ -144,7 +144,7 @@ def test_an_input_is_not_overwritten(spit: Run, photo: Callable[..., Path], tmp_
 @pytest.mark.parametrize(("options", "told"), [
     (["--tokenizer", "superpixels"], "did you mean 'superpixel'"),
     (["--compactness", 3], "compactness of at most 1"),
-    (["--features", "mine"], "paper, published"),
+    (["--features", "mine"], "paper, saturated"),
     (["--patch-size", 8], "--patch-size belongs to --tokenizer patch"),
     (["--labels", "tiff"], "one of png, npz"),
     (["--max-pixels", 100], "1,920"),

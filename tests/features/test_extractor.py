@@ -180,9 +180,6 @@ def test_extractors_compare_by_their_settings() -> None:
         ({"gradient_sigma": float("nan")}, ValueError, "gradient_sigma of at least 0, got nan"),
         ({"position_sigma": float("inf")}, ValueError, "position_sigma below inf, got inf"),
         ({"normalization": "imagenette"}, ValueError, "one of contrast, imagenet, none, got 'imagenette'"),
-        ({"preset": "published", "fill": "image"}, ValueError, "fill='zero' with preset='published', got 'image'"),
-        ({"preset": "published", "channels": 1}, ValueError, "channels=3 with preset='published', got 1"),
-        ({"preset": "published", "resolution": 8}, ValueError, "to be equal with preset='published', got 8, 16 and 16"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -205,24 +202,6 @@ def test_images_must_be_those_of_the_partition(images: Tensor, partition: Partit
         images, message = images.to(torch.uint8), "partition on meta, where the images are, got cpu"
     with pytest.raises(ValueError, match=message):
         SMALL(images, partition)
-
-
-@pytest.mark.parametrize("gradients", [True, False])
-def test_the_release_interleaves_bins(gradients: bool) -> None:
-    """The formulas are in tests/paper/test_published.py."""
-    extractor = FeatureExtractor(preset="published", resolution=4, position_bins=4, gradient_bins=4,
-                                 gradients=gradients)
-    assert extractor == FeatureExtractor(**extractor.to_dict())
-    images, partition = photos(2, 8, 11).requires_grad_(), stripes(2, 8, 11)
-    values = extractor(images, partition).values
-    channels = 5 if gradients else 4
-    assert values.shape == (int(partition.offsets[-1]), extractor.width)
-    assert extractor.width == 16 * channels
-    color, rest = values.view(-1, 16, channels).split([3, channels - 3], 2)
-    assert torch.autograd.grad(color.sum(), images, retain_graph=True)[0].abs().max() > 0
-    assert not rest.requires_grad or not torch.autograd.grad(rest.sum(), images)[0].any()
-    tight = Partition(partition.blocks, partition.offsets, partition.boxes())
-    assert torch.equal(extractor(images, tight).values, values)
 
 
 def test_only_colors_are_differentiable() -> None:

@@ -18,7 +18,7 @@ from spit.config import ModelConfig
 from spit.data.images import load_image
 from spit.documents import read_json
 from spit.errors import ImageError, SpitError, WeightsError
-from spit.interop import from_timm
+from spit.interop.timm import from_timm
 from spit.model import SpitModel
 from spit.registry import load_model
 from spit.training.recipe import Recipe

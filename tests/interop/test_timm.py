@@ -6,7 +6,7 @@ import safetensors.torch
 import torch
 
 from spit.errors import WeightsError
-from spit.interop import from_timm
+from spit.interop.timm import from_timm
 from spit.weights import save
 
 

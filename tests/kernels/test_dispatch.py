@@ -11,8 +11,8 @@ import spit
 from spit import kernels
 from spit.kernels import Rules, backend, cpu, reference
 
-PORTABLE = {"exact_sqrt", "level_offsets", "pieces", "published_superpixels", "region_sizes"}  # without backends
-OTHERS = {"BACKENDS", "on_gpu", "ONE", "SCALE", "Levels", "Rules", "backend", "recorded", "threads", "compile_at_once",
+PORTABLE = {"exact_sqrt", "level_offsets", "pieces", "region_sizes"}  # without backends
+OTHERS = {"BACKENDS", "on_gpu", "SCALE", "Levels", "Rules", "backend", "recorded", "threads", "compile_at_once",
           "compiled"}
 BACKENDS = ("reference", "cpu", "triton")
 OPERATIONS = sorted(set(kernels.__all__) - PORTABLE - OTHERS)

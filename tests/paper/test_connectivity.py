@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spit import load_image
 from spit.partition import Partition
-from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
+from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
 Pieces = Callable[[Tensor], int]
@@ -64,7 +64,7 @@ def test_voronoi_cells(texture: Texture, pieces: Pieces, seed: int, height: int,
 
 @pytest.mark.parametrize("tokenizer", [
     SuperpixelTokenizer(),
-    SuperpixelTokenizer(features="published", compactness=0.1),
+    create_tokenizer("published", compactness=0.1),
     SuperpixelTokenizer(merge_threshold=0.1, max_tokens=50),
     VoronoiTokenizer(),
     VoronoiTokenizer(5000),

@@ -1,4 +1,4 @@
-"""The preset beside reference values of the authors' release, ../shared/golden, and a small copy of them."""
+"""The tokenizer and features of the authors' release beside its values, ../shared/golden, and a small copy of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 import spit
+from spit.interop.published.features import PublishedFeatures
 from spit.model import SpitModel
 from spit.partition import Partition
 
@@ -86,7 +87,7 @@ def test_our_own_logits(golden: Golden) -> None:
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 def test_merges(golden: Golden, threshold: float) -> None:
     theirs = golden.values[f"labels_th{threshold}/0"]
-    merged = golden.model.with_tokenizer("superpixel", merge_threshold=threshold).tokenizer(golden.images[0])
+    merged = golden.model.with_tokenizer("published", merge_threshold=threshold).tokenizer(golden.images[0])
     ours = merged.labels[0].numpy()
     assert abs(ours.max() - theirs.max()) <= max(0.02 * theirs.max(), 1)
     assert matching(theirs, ours) >= 0.97
@@ -96,6 +97,6 @@ def test_a_small_copy_of_position_histograms() -> None:
     """What needs no photograph: labels of the release, and the fourth channel of its tokens with gradients."""
     small = np.load(SMALL)
     part = Partition.from_labels(small["labels"])
-    extractor = spit.FeatureExtractor(preset="published", position_sigma=0.05, gradient_sigma=0.05)
+    extractor = PublishedFeatures(position_sigma=0.05, gradient_sigma=0.05)
     values = extractor(torch.zeros(3, 224, 224, dtype=torch.uint8), part).values
     assert np.abs(values[:, 3::5].numpy()[small["rows"]] - small["positions"]).max() < 2e-3

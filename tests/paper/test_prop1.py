@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from paper.plain_vit import vit_embeddings, vit_logits
 from spit.features import FeatureExtractor
-from spit.interop import from_timm
+from spit.interop.timm import from_timm
 from spit.tokenizers import PatchTokenizer
 
 SHARED = Path(__file__).parents[3] / "shared"

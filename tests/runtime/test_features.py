@@ -44,8 +44,6 @@ def test_tables_are_the_formulas_of_tensors() -> None:
 
 
 def test_what_it_does_not_have_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected features with preset 'spit'"):
-        make_extractor({"preset": "published"})
     grey = image(16, 16, 0, channels=1).numpy()
     with pytest.raises(ValueError, match="expected an image of 3 channels"):
         make_extractor({})(grey, make_tokenizer("patch", {})(grey))

@@ -21,7 +21,6 @@ def test_defaults_are_the_public_ones() -> None:
     {},
     {"levels": 1},
     {"compactness": 1.0},
-    {"features": "published"},
     {"similarity": "euclidean"},
     {"self_loop": "paper"},
     {"self_loop": "published"},
@@ -31,7 +30,6 @@ def test_defaults_are_the_public_ones() -> None:
     {"similarity": "variance"},
     {"features": "saturated"},
     {"refine": 2},
-    {"preset": "published", "compactness": 0.1, "merge_threshold": 0.1, "refine": 1},
 ])
 def test_smoke(photo: Photo, options: dict[str, object]) -> None:
     image = photo("chelsea", 48)
@@ -46,11 +44,9 @@ def test_smoke(photo: Photo, options: dict[str, object]) -> None:
 def test_every_option_matters() -> None:
     image = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))  # photographs have few loops that win
     variants: list[dict[str, object]] = [
-        {}, {"levels": 3}, {"compactness": 0.3}, {"features": "published"}, {"similarity": "euclidean"},
+        {}, {"levels": 3}, {"compactness": 0.3}, {"similarity": "euclidean"},
         {"self_loop": "paper"}, {"self_loop": "published"}, {"self_loop": "none"}, {"merge_threshold": 0.2},
         {"max_tokens": 5}, {"similarity": "variance"}, {"features": "saturated"}, {"refine": 1}, {"refine": 2},
-        {"preset": "published"}, {"preset": "published", "compactness": 0.1}, {"preset": "published", "levels": 3},
-        {"preset": "published", "merge_threshold": 0.6}, {"preset": "published", "refine": 1},
     ]
     maps = [SuperpixelTokenizer(**options)(image).labels for options in variants]
     for i, labels in enumerate(maps):
@@ -109,7 +105,7 @@ def test_compactness_fills_boxes(photo: Photo) -> None:
 def test_the_reference_backend_gives_the_same(photo: Photo) -> None:
     images = [photo("coffee", 40), photo("rocket", 40)[:, 7:]]
     tokenizer = SuperpixelTokenizer(levels=3, compactness=0.1, merge_threshold=0.02, max_tokens=30)
-    for features in ("paper", "published"):
+    for features in ("paper", "saturated"):
         with kernels.backend("reference"):
             expected = tokenizer(images)
         got = tokenizer(images)
@@ -120,33 +116,9 @@ def test_the_reference_backend_gives_the_same(photo: Photo) -> None:
         assert torch.equal(superpixel_features(images[0][None], features), expected_features)
 
 
-def test_the_preset_of_the_release(photo: Photo) -> None:
-    tokenizer = SuperpixelTokenizer(preset="published", merge_threshold=0.1)
-    assert (tokenizer.features, tokenizer.similarity, tokenizer.self_loop) == ("published", "cosine", "published")
-    assert SuperpixelTokenizer(**tokenizer.config()) == tokenizer
-    hier = tokenizer.hierarchy(images := [photo("coffee", 40), photo("rocket", 40)[:, 7:]])
-    assert len(hier) == 6
-    assert all(map(torch.equal, hier[-1].labels, tokenizer(images).labels))
-    assert hier.at(50).counts.tolist() == [50, 50]
-    grey = images[0][:1]
-    assert torch.equal(tokenizer(grey).labels, tokenizer(grey.expand(3, -1, -1)).labels)
-    with pytest.raises(ValueError, match="preset='published' needs images with 1 or 3 channels, got 4"):
-        tokenizer(torch.zeros(4, 8, 8))
-
-
-def test_the_compactness_of_the_release_is_ours_in_other_units() -> None:
-    """(1 − λ) w + λ (2δ' − 1) with δ' = 4δ orders pairs as ours does with λ' / (1 − λ') = 8λ / (1 − λ)."""
-    assert round(8 * 0.1 / (8 * 0.1 + 1 - 0.1), 4) == 0.4706
-    noise = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))
-    theirs = SuperpixelTokenizer(preset="published", compactness=0.1).hierarchy(noise)
-    ours = SuperpixelTokenizer(features="published", self_loop="published", compactness=0.8 / 1.7).hierarchy(noise)
-    changes = (theirs.counts[1:] - ours.counts[1:]).abs() / theirs.counts[1:]
-    assert float(changes.max()) < 0.02
-
-
 def test_features_say_how_many_channels_they_take() -> None:
-    with pytest.raises(ValueError, match="features='published' needs images with 1 or 3 channels, got 4"):
-        SuperpixelTokenizer(features="published")(torch.zeros(4, 8, 8))
+    with pytest.raises(ValueError, match="features='saturated' needs images with 1 or 3 channels, got 4"):
+        SuperpixelTokenizer(features="saturated")(torch.zeros(4, 8, 8))
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -161,15 +133,9 @@ def test_features_say_how_many_channels_they_take() -> None:
     ({"max_tokens": 0}, "max_tokens of at least 1, got 0"),
     ({"max_tokens": -5}, "got -5"),
     ({"refine": -1}, "refine of at least 0, got -1"),
-    ({"features": "rgb"}, "features to be one of paper, published, saturated, got 'rgb'"),
+    ({"features": "rgb"}, "features to be one of paper, saturated, got 'rgb'"),
     ({"similarity": "dot"}, "similarity to be one of cosine, euclidean, variance, got 'dot'"),
     ({"self_loop": "maybe"}, "self_loop to be one of clipped, paper, published, none, got 'maybe'"),
-    ({"preset": "spat"}, "preset to be one of spit, published, got 'spat'"),
-    ({"preset": "published", "features": "saturated"}, "features='published' with preset='published', got 'saturated'; "
-                                                       "leave features out"),
-    ({"preset": "published", "similarity": "variance"}, "similarity='cosine' with preset='published', got 'variance'"),
-    ({"preset": "published", "self_loop": "none"}, "self_loop='published' with preset='published', got 'none'"),
-    ({"preset": "published", "max_tokens": 9}, "max_tokens=None with preset='published', got 9; leave max_tokens out"),
 ])
 def test_errors_name_what_came(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -55,13 +55,6 @@ def noise(seed: int, *shape: int) -> Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize(("size", "cells"), [((224, 224), 224), ((256, 256), 256), ((100, 50), 71)])
-def test_the_release_has_as_many_cells_as_the_root_of_the_pixels(size: tuple[int, int], cells: int) -> None:
-    part = VoronoiTokenizer(preset="published")(torch.zeros(3, *size))
-    assert part.counts.tolist() == [cells]
-    assert VoronoiTokenizer(9, preset="published")(torch.zeros(3, *size)).counts.tolist() == [9]
-
-
 @pytest.mark.parametrize(("size", "cells"), [(224, 196), (256, 256), (384, 576)])
 def test_default_is_a_cell_for_every_256_pixels(size: int, cells: int) -> None:
     part = VoronoiTokenizer()(torch.zeros(3, size, size))

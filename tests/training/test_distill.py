@@ -11,7 +11,7 @@ from interop.test_timm import vit
 from spit import kernels
 from spit.config import ModelConfig
 from spit.errors import WeightsError
-from spit.interop import from_timm
+from spit.interop.timm import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Partition
 from spit.tokens import Tokens
@@ -158,10 +158,9 @@ def test_weights_of_gradients_are_those_of_one_contrast() -> None:
     assert not student.embedder.projection.weight[:, 48 + 256 :].any()
 
 
-def test_the_published_preset_is_refused(parent: SpitModel) -> None:
-    with pytest.raises(WeightsError, match="leave preset out"):
-        made(parent, "patch", {"size": 4}, preset="published", normalization="contrast", fill="zero", position_bins=4,
-             gradient_bins=4)
+def test_other_features_are_refused(parent: SpitModel) -> None:
+    with pytest.raises(WeightsError, match="features interpolating to retrofit, got interpolating and published"):
+        made(parent, "patch", {"size": 4}, extractor="published")
 
 
 def test_a_parent_without_patches(parent: SpitModel) -> None:

@@ -163,11 +163,12 @@ def test_a_model_that_comes_with_spit(source: str) -> None:
         build_model(Recipe(model=ModelRecipe(pretrained=source, options={"depth": 13})), "abc")
 
 
-def test_a_recipe_with_the_published_preset_has_its_tokenizer_too() -> None:
-    asked = ModelRecipe("spit_tiny_16", options={"preset": "published", "gradients": False, "depth": 1})
-    model = build_model(Recipe(model=asked), "abc")
-    assert (model.tokenizer.preset, model.tokenizer.compactness, model.extractor.preset) == (
-        "published", 0.1, "published")
+def test_a_recipe_for_a_model_of_the_release() -> None:
+    options = {"tokenizer": "published", "extractor": "published", "depth": 1}
+    config = build_model(Recipe(model=ModelRecipe("spit_tiny_16.paper", options=options)), "abc").config
+    assert (config.tokenizer, config.tokenizer_options, config.extractor) == ("published", {}, "published")
+    with pytest.raises(ValueError, match=r"\[model.options\] .* in place of preset='published'"):
+        build_model(Recipe(model=ModelRecipe("spit_tiny_16.paper", options={"preset": "published"})), "abc")
 
 
 def test_options_of_a_tokenizer() -> None:

@@ -90,7 +90,7 @@ def image_tokens(seen: ForwardPass) -> list[ImageTokens]:
     """The tokens of each image of a pass."""
     extractor, partition = seen.model.extractor, seen.partition
     rows = list(seen.features)
-    if not isinstance(extractor, FeatureExtractor) or extractor.fill != "image" or extractor.preset == "published":
+    if not isinstance(extractor, FeatureExtractor) or extractor.fill != "image":
         return [ImageTokens(own) for own in rows]
     labels = [one for block in partition.blocks for one in block]
     boxes = partition.boxes() if partition.frames is None else partition.frames

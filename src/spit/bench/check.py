@@ -13,7 +13,7 @@ from spit import kernels
 from spit.data.images import load_image
 from spit.forward_pass import each_alone
 from spit.parts import TOKENIZERS
-from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer
+from spit.tokenizers import SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 
 Spread = Callable[[Callable[[Tensor], Tensor], Sequence[Tensor]], Iterable[Tensor]]
 
@@ -24,24 +24,22 @@ CHECKED: tuple[Tokenizer, ...] = (
     SuperpixelTokenizer(similarity="variance", self_loop="paper", compactness=0.1, max_tokens=196, refine=3),
     SuperpixelTokenizer(similarity="euclidean", self_loop="published", compactness=0.4),
     SuperpixelTokenizer(levels=3, similarity="euclidean", self_loop="none", merge_threshold=0.1, refine=1),
-    SuperpixelTokenizer(levels=3, features="published", similarity="euclidean", merge_threshold=0.05, max_tokens=600,
-                        refine=2),
-    SuperpixelTokenizer(levels=5, features="published", self_loop="paper", max_tokens=100),
-    SuperpixelTokenizer(features="published", similarity="variance", self_loop="published", merge_threshold=0.1,
-                        refine=1),
-    SuperpixelTokenizer(levels=2, features="published", self_loop="none", compactness=1.0, merge_threshold=0.2,
-                        max_tokens=1000),
+    SuperpixelTokenizer(levels=3, similarity="euclidean", merge_threshold=0.05, max_tokens=600, refine=2),
+    SuperpixelTokenizer(levels=5, self_loop="paper", max_tokens=100),
+    SuperpixelTokenizer(similarity="variance", self_loop="published", merge_threshold=0.1, refine=1),
+    SuperpixelTokenizer(levels=2, self_loop="none", compactness=1.0, merge_threshold=0.2, max_tokens=1000),
     SuperpixelTokenizer(levels=5, features="saturated", similarity="variance", compactness=0.1, merge_threshold=0.1),
     SuperpixelTokenizer(levels=3, features="saturated", similarity="euclidean", self_loop="paper", compactness=1.0,
                         merge_threshold=0.3),
     SuperpixelTokenizer(levels=3, features="saturated", self_loop="published", max_tokens=600, refine=3),
     SuperpixelTokenizer(features="saturated", similarity="variance", self_loop="none", compactness=0.1, refine=3),
-    SuperpixelTokenizer(preset="published"),
-    SuperpixelTokenizer(preset="published", levels=3, compactness=0.1, merge_threshold=0.1, refine=1),
+    create_tokenizer("published"),
+    create_tokenizer("published", levels=3, compactness=0.1, merge_threshold=0.1, refine=1),
     VoronoiTokenizer(),
     VoronoiTokenizer(100, seed=1),
-    VoronoiTokenizer(preset="published", seed=2),
-    VoronoiTokenizer(50, preset="published"),
+    VoronoiTokenizer(seed=2),
+    VoronoiTokenizer(50),
+    create_tokenizer("published_voronoi"),
 )
 
 

@@ -48,6 +48,10 @@ for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes,
 app.add_typer(evaluation)
 
 
+GONE = {"--preset": "--tokenizer published has the tokenizer of the authors' release (docs/published.md)"}
+"""Flags of earlier versions: what to use instead."""
+
+
 def _show_version(asked: bool) -> None:
     if asked:
         from spit import __version__
@@ -115,6 +119,8 @@ def _line(error: Exception) -> str | None:
         where = context.command_path if context is not None else "spit"
         cause: Any = error.__cause__  # pydantic's, in newer versions of typer
         message = error.format_message()
+        if getattr(error, "option_name", None) in GONE:
+            return f"{message}; {GONE[error.option_name]}"  # type: ignore[attr-defined]
         if hasattr(cause, "errors"):
             message = _wrong_type(error, cause.errors()[0]) or f"{message}, got {cause.errors()[0]['input']!r}"
         return f"{message} (see {where} --help)"

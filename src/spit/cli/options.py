@@ -20,6 +20,7 @@ from spit.cli.console import waiting
 from spit.cli.help import describe, value_name
 from spit.cli.outputs import check_folder
 from spit.data.images import MAX_PIXELS, load_image
+from spit.interop.published.options import PublishedOptions, PublishedVoronoiOptions
 from spit.kernels.options import PatchOptions, SuperpixelOptions, VoronoiOptions
 from spit.options import Options, Spec, declared, option, same
 
@@ -162,7 +163,8 @@ SHARED = (Running, Reading, Output, Merging, Models)
 
 def tokenizers() -> dict[str, type[Any]]:
     """The options of each tokenizer: of spit's own, and of those of plugins, which have imported torch."""
-    own = {"patch": PatchOptions, "voronoi": VoronoiOptions, "superpixel": SuperpixelOptions}
+    own = {"patch": PatchOptions, "voronoi": VoronoiOptions, "superpixel": SuperpixelOptions,
+           "published": PublishedOptions, "published_voronoi": PublishedVoronoiOptions}
     parts = sys.modules.get("spit.parts")
     return {**own, **(parts.TOKENIZERS if parts is not None else {})}
 
@@ -204,7 +206,7 @@ def _tokenizer_flags(taken: Collection[str]) -> Flags:
                 continue
             told = "(default" in spec.help or item.default in (None, MISSING)
             default = "" if told else f" (default: {item.default})"
-            text = f"{name.capitalize()}: {spec.help[:1].lower()}{spec.help[1:]}{default}"
+            text = f"{spec.help[:1].lower()}{spec.help[1:]}{default}"
             flag = _word(item, spec)
             others = {other | None for _, other, _ in found.get(flag, {}).values()}
             if flag in taken or iskeyword(flag) or others - {hint | None}:
@@ -236,7 +238,11 @@ def tokenizer_choice(taken: Collection[str] = ()) -> type[TokenizerChoice]:
         metavar="NAME"))]
     for flag, owners in flags.items():
         kind = next(iter(owners.values()))[1]
-        options.append((flag, kind | None, option(None, ". ".join(spec.help for _, _, spec in owners.values()))))
+        texts: dict[str, list[str]] = {}
+        for name, (_, _, spec) in owners.items():
+            texts.setdefault(spec.help, []).append(name)
+        about = ". ".join(f"{', '.join(names).capitalize()}: {text}" for text, names in texts.items())
+        options.append((flag, kind | None, option(None, about)))
     made: type[TokenizerChoice] = make_dataclass("TokenizerOptions", options, bases=(TokenizerChoice,), frozen=True,
                                                  namespace={"flags": flags})
     return made

@@ -66,11 +66,11 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
     inputs = find_inputs(images, output.output)
     with waiting("Loading PyTorch"):
         from spit.cli.work.tokenize import TokenizeWork
-        from spit.tokenizers import TOKENIZERS, SuperpixelTokenizer
+        from spit.tokenizers import TOKENIZERS, NestedTokenizer
 
     chosen, device = tokens_of.tokenizer(tokenizer), running.place
     name = TOKENIZERS.name_of(chosen) or "superpixels"
-    if files.levels_strip and not isinstance(chosen, SuperpixelTokenizer):
+    if files.levels_strip and not isinstance(chosen, NestedTokenizer):
         raise ValueError("--levels-strip shows the levels of superpixels; leave --tokenizer and --regions out")
     again = sharing.again or not type(chosen).__module__.startswith("spit.")  # code of your own may have changed
     results = Results.of(inputs, output.output, "json", again, verb="tokenize", tokenizer=name,

@@ -21,6 +21,7 @@ from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import LabelledFolder, Sample, class_indices
 from spit.model import Output
 from spit.predictor import Predictor
+from spit.tokenizers import VoronoiTokenizer
 from spit.wording import plural
 
 IMAGENET = 1000
@@ -77,9 +78,9 @@ def class_tokens(records: Sequence[Record]) -> Tensor:
 
 def seeded(predictor: Predictor) -> list[Predictor]:
     """The predictor, or if its tokens are random the predictor with each of five seeds."""
-    if predictor.model.config.tokenizer != "voronoi":
+    if not isinstance(predictor.model.tokenizer, VoronoiTokenizer):
         return [predictor]
-    return [predictor.with_tokenizer("voronoi", seed=seed) for seed in range(SEEDS)]
+    return [predictor.with_tokenizer(predictor.model.config.tokenizer, seed=seed) for seed in range(SEEDS)]
 
 
 @dataclass(frozen=True)

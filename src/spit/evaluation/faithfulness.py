@@ -27,7 +27,7 @@ from spit.evaluation.faithfulness_table import (
 )
 from spit.evaluation.intervals import scipy_stats
 from spit.evaluation.options import BATCHES, Methods
-from spit.evaluation.runner import Protocol, Record, Runner
+from spit.evaluation.runner import Protocol, Record, Runner, family_of
 from spit.evaluation.samples import Sample
 from spit.predictor import Predictor
 from spit.wording import plural
@@ -157,7 +157,7 @@ the pass."""
             whole, blank, removed, kept = (torch.tensor([record[name] for record in records], dtype=torch.float64)
                                            for name in ("whole", "blank", "removed", "kept"))
             seconds = [record["explained"] for record in records]
-            results.append(Faithfulness(case.predictor.name, case.predictor.model.config.tokenizer, case.method.name,
+            results.append(Faithfulness(case.predictor.name, family_of(case.predictor.model), case.method.name,
                                         case.shares, whole, blank, removed, kept, seconds))
         return summarize(results)
 

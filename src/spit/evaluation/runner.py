@@ -27,6 +27,7 @@ from spit.evaluation.options import BATCHES
 from spit.evaluation.report import Report
 from spit.evaluation.samples import Sample
 from spit.locks import locked
+from spit.model import SpitModel
 from spit.options import check_choice
 from spit.predictor import Predictor
 
@@ -49,6 +50,11 @@ class Case(ABC):
     @abstractmethod
     def measure(self, samples: Sequence[Sample], runner: "Runner") -> Generator[list[Record]]:
         """The answers, a batch at a time; each sample's once, in any order, with the sample's ``key``."""
+
+
+def family_of(model: SpitModel) -> str:
+    """The kind of a model's tokens in the paper's tables, or the name of other tokens."""
+    return getattr(model.tokenizer, "family", "") or model.config.tokenizer
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from spit.documents import Sheet
 from spit.evaluation.classification import SEEDS, SquareProtocol, classify
 from spit.evaluation.intervals import Score, difference, proportion
-from spit.evaluation.runner import Runner
+from spit.evaluation.runner import Runner, family_of
 from spit.predictor import Predictor
 
 TOKENIZERS = ("patch", "voronoi", "superpixel")
@@ -60,11 +60,13 @@ B16 models at their full training)."""
 
     def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
         config = predictor.model.config
-        results = {name: classify(runner, predictor.with_tokenizer(name), self.test) for name in TOKENIZERS}
-        own = config.tokenizer if config.tokenizer in TOKENIZERS else TOKENIZERS[0]
+        family = family_of(predictor.model)
+        results = {name: classify(runner, predictor.with_tokenizer(config.tokenizer if name == family else name),
+                                  self.test) for name in TOKENIZERS}
+        own = family if family in TOKENIZERS else TOKENIZERS[0]
         base = results[own].right()
-        paper = PAPER.get((config.tokenizer, config.gradients), (None,) * len(TOKENIZERS))
-        return [Row(model=predictor.name, gradients=config.gradients, tokenizer=name, own=name == config.tokenizer,
+        paper = PAPER.get((family, config.gradients), (None,) * len(TOKENIZERS))
+        return [Row(model=predictor.name, gradients=config.gradients, tokenizer=name, own=name == family,
                     top1=proportion(result.right()), change=None if name == own else difference(result.right(), base),
                     paper=published, tokens=result.tokens, images_per_second=result.images_per_second)
                 for (name, result), published in zip(results.items(), paper, strict=True)]

@@ -101,7 +101,7 @@ def takes_pixels(model: SpitModel) -> bool:
     """Whether :class:`PixelGraph` has this model's τ and φ."""
     tokenizer, extractor = model.tokenizer, model.extractor
     return (isinstance(tokenizer, PatchTokenizer) and isinstance(extractor, FeatureExtractor)
-            and extractor.preset == "spit" and extractor.resolution == tokenizer.size and not extractor.gradients)
+            and extractor.resolution == tokenizer.size and not extractor.gradients)
 
 
 def _run(block: Block, values: Tensor, rows: int | None = None) -> Tensor:

@@ -10,7 +10,6 @@ from torch import Tensor
 from spit import kernels
 from spit.contrast import arcsinh
 from spit.features.color import color_features, prepare, squares
-from spit.features.published import published_tokens
 from spit.images import Images, image_blocks, to_float
 from spit.kernels.options import FeatureOptions
 from spit.kernels.recording import round_up, step_of
@@ -26,8 +25,7 @@ class FeatureExtractor(FeatureOptions):
     """The interpolating feature extractor φ, without parameters (§2.3).
 
     A token's features are ``[ξ^col, ξ^pos, ξ^grad]``: colour (C, K, K), position (K, K) and gradient (K, K), each
-    flattened. :mod:`spit.kernels` has their formulas. With ``preset="published"`` the columns go bin by bin, each
-    with its three colours, then position, then gradient.
+    flattened. :mod:`spit.kernels` has their formulas.
 
     Note:
         Gradients are those of the grey image before its colours are normalised. The authors' release adds an arcsinh
@@ -63,12 +61,9 @@ class FeatureExtractor(FeatureOptions):
         features: list[Tensor] = []
         first = 0
         tight = partition.block_boxes()
-        pairs = zip(self._match(image_blocks(images), partition), partition.packed_blocks(), strict=True)
+        blocks = match_images(image_blocks(images), partition, self.channels)
+        pairs = zip(blocks, partition.packed_blocks(), strict=True)
         for index, (block, (labels, offsets)) in enumerate(pairs):
-            if self.preset == "published":
-                features.append(published_tokens(block, labels, offsets, self.resolution, self.position_sigma,
-                                                 self.gradient_sigma if self.gradients else None))
-                continue
             if partition.frames is None and kernels.on_gpu(block) and not block.requires_grad:
                 features.append(self._recorded(block, labels, offsets, partial(partition.block_total, index), dtype))
                 continue
@@ -125,17 +120,22 @@ class FeatureExtractor(FeatureOptions):
             parts.append(kernels.gradient_histogram(gradients, labels, offsets, *texture, boxes))
         return torch.cat(parts, dim=1).to(dtype)
 
-    def _match(self, blocks: Sequence[Tensor], partition: Partition) -> Sequence[Tensor]:
-        """The images, uint8 or float32, in the blocks of the partition."""
-        for block in blocks:
-            if block.shape[1] != self.channels:
-                raise ValueError(f"expected images with {self.channels} channels, got shape {tuple(block.shape)}; "
-                                 f"FeatureExtractor(channels={block.shape[1]}) takes those")
-        check_partition(partition, blocks, "tokenize the same images")
-        if [len(block) for block in blocks] == [len(block) for block in partition.blocks]:
-            return [block if block.dtype == torch.uint8 else block.float() for block in blocks]
-        singles = iter([to_float(image) for block in blocks for image in block])
-        return [torch.stack([next(singles) for _ in block]) for block in partition.blocks]
+
+def match_images(blocks: Sequence[Tensor], partition: Partition, channels: int) -> Sequence[Tensor]:
+    """The images, uint8 or float32, in the blocks of their partition; raises if it is of others, or the channels are.
+
+    Args:
+        channels: that the images should have.
+    """
+    for block in blocks:
+        if block.shape[1] != channels:
+            raise ValueError(f"expected images with {channels} channels, got shape {tuple(block.shape)}; "
+                             f"FeatureExtractor(channels={block.shape[1]}) takes those")
+    check_partition(partition, blocks, "tokenize the same images")
+    if [len(block) for block in blocks] == [len(block) for block in partition.blocks]:
+        return [block if block.dtype == torch.uint8 else block.float() for block in blocks]
+    singles = iter([to_float(image) for block in blocks for image in block])
+    return [torch.stack([next(singles) for _ in block]) for block in partition.blocks]
 
 
 def _padded(tensors: tuple[Tensor, ...], options: tuple[FeatureExtractor, int, torch.dtype]) -> tuple[Tensor, ...]:

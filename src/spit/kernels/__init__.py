@@ -2,7 +2,7 @@
 
 ``kernels.reference`` defines the operations in plain torch, ``kernels.numba`` has them as compiled loops on arrays and
 ``kernels.triton`` in Triton. All give the same partitions bit for bit. ``with kernels.backend("reference"):`` selects
-one. The operations of ``kernels.portable`` and ``kernels.published`` are plain torch and run on any device.
+one. The operations of ``kernels.portable`` are plain torch and run on any device.
 
 Code outside this package that has tensors imports from here, never from a backend. The names are those of
 :mod:`spit.kernels.dispatch`, which imports torch and is loaded when the first of them is asked for; ``kernels.numba``,

@@ -15,15 +15,14 @@ from spit.errors import MissingExtra
 from spit.kernels import reference
 from spit.kernels.concurrency import threads, torch_threads
 from spit.kernels.portable import Levels, exact_sqrt, level_offsets, pieces, region_sizes
-from spit.kernels.published import ONE, published_superpixels
 from spit.kernels.recording import Tensors, replay
 from spit.kernels.rules import SCALE, Rules
 from spit.options import check_choice
 
 __all__ = [
-    "BACKENDS", "ONE", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compiled",
+    "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compiled",
     "compose", "diffuse", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu",
-    "pieces", "position_histogram", "published_superpixels", "recorded", "refine", "region_boxes", "region_features",
+    "pieces", "position_histogram", "recorded", "refine", "region_boxes", "region_features",
     "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels", "threads",
 ]
 

@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from spit.kernels.rules import Preset, Rules, Similarity
-from spit.kernels.tables import FILLS, GRADIENT_CONTRAST, NORMALIZATIONS
-from spit.options import Options, fix, option
+from spit.kernels.rules import Rules, Similarity
+from spit.kernels.tables import FILLS, NORMALIZATIONS
+from spit.options import Options, option
 
-Features = Literal["paper", "published", "saturated"]
+Features = Literal["paper", "saturated"]
 SelfLoop = Literal["clipped", "paper", "published", "none"]
 
 _LOOPS: dict[SelfLoop, tuple[float, float | None]] = {  # loop_mean and loop_clip of Rules
@@ -17,9 +17,6 @@ _LOOPS: dict[SelfLoop, tuple[float, float | None]] = {  # loop_mean and loop_cli
     "published": (2.0, 0.75),
     "none": (1.0, None),
 }
-_PUBLISHED_TOKENS = {"features": "published", "similarity": "cosine", "self_loop": "published", "max_tokens": None}
-_PUBLISHED_FEATURES = {
-    "channels": 3, "normalization": "contrast", "fill": "zero", "gradient_contrast": GRADIENT_CONTRAST}
 
 
 @dataclass(frozen=True)
@@ -33,16 +30,17 @@ class PatchOptions(Options):
 class VoronoiOptions(Options):
     """The options of :class:`spit.VoronoiTokenizer`."""
 
-    cells: int | None = option(
-        None, "Number of cells (default: one for every 256 pixels; with preset=published √(H·W), rounded)", least=1)
+    cells: int | None = option(None, "Number of cells (default: one for every 256 pixels)", least=1)
     seed: int = option(0, "Another seed gives other cells")
-    preset: Preset = option("spit", "Default number of cells: spit, or published, that of the authors' release")
+
+    def default_cells(self, pixels: int) -> int:
+        """The number of cells of an image of so many pixels, if no other is given."""
+        return max(pixels // 256, 1)
 
     def count(self, height: int, width: int) -> int:
         """The number of cells of an image."""
         pixels = height * width
-        default = round(math.sqrt(pixels)) if self.preset == "published" else max(pixels // 256, 1)
-        cells = default if self.cells is None else self.cells
+        cells = self.default_cells(pixels) if self.cells is None else self.cells
         if cells > pixels:
             raise ValueError(f"{cells} Voronoi cells do not fit in an image of {height}×{width} = {pixels} pixels; "
                              "ask for fewer cells or resize the image")
@@ -56,11 +54,10 @@ class SuperpixelOptions(Options):
     levels: int = option(4, "Levels T of the hierarchy", least=1, most=64)
     compactness: float = option(
         0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions. The "
-             "release's λ of 0.1 (preset=published) is 0.4706 with preset=spit", least=0, most=1)
+             "authors' release has another unit: its 0.1 is 0.4706 here", least=0, most=1)
     merge_threshold: float = option(
         0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
-             "distance (App. B), or with preset=published by this range over the channels; 0 joins none", least=0,
-        most=1e6)
+             "distance (App. B); 0 joins none", least=0, most=1e6)
     max_tokens: int | None = option(
         None, "Exact upper bound on the regions of an image; the most similar neighbours are joined until it holds "
               "(default: no bound)", least=1)
@@ -75,14 +72,6 @@ class SuperpixelOptions(Options):
     self_loop: SelfLoop = option(
         "clipped", "Weight of staying alone, (size - mean) / std of the level's region sizes: clipped to ±0.75; paper, "
                    "not clipped (about 1.8 times the regions); published, clipped and against twice the mean; none")
-    preset: Preset = option(
-        "spit", "Rules of contraction: spit, or published, those of the authors' release (docs/published.md), which "
-                "fix features, similarity and self_loop and have no max_tokens")
-
-    def __post_init__(self) -> None:
-        if self.preset == "published":
-            fix(self, _PUBLISHED_TOKENS, "preset='published'")
-        super().__post_init__()
 
     def rules(self) -> Rules:
         """The options as kernels take them."""
@@ -113,15 +102,3 @@ class FeatureOptions(Options):
     fill: str = option(
         "zero", "What a colour patch has outside its region: zero (the paper), mean (the region's mean colour), or "
                 "image (what is there, in the smallest square around the region, as a ViT sees squares)", choices=FILLS)
-    preset: Preset = option(
-        "spit", "Layout and sampling of the features: spit, or published, those of the authors' release "
-                "(docs/published.md), which fix normalization, fill and gradient_contrast, for RGB")
-
-    def __post_init__(self) -> None:
-        if self.preset == "published":
-            fix(self, _PUBLISHED_FEATURES, "preset='published'")
-            if not self.resolution == self.position_bins == self.gradient_bins:
-                raise ValueError(f"expected resolution, position_bins and gradient_bins to be equal with "
-                                 f"preset='published', got {self.resolution}, {self.position_bins} and "
-                                 f"{self.gradient_bins}")
-        super().__post_init__()

@@ -10,7 +10,6 @@ FRACTION = 12
 """Fraction bits of the fixed-point factors that features are multiplied by."""
 HALF = 2 ** (FRACTION - 1)  # added before a shift, to round
 
-Preset = Literal["spit", "published"]
 Similarity = Literal["cosine", "euclidean", "variance"]
 COSINE: Final = 0
 EUCLIDEAN: Final = 1

@@ -12,17 +12,14 @@ from spit.kernels.numba.histograms import gradient_counter, position_counter
 from spit.kernels.numba.preprocess import convert
 from spit.kernels.options import FeatureOptions
 from spit.kernels.tables import normalization_table
-from spit.runtime.tokenizers import Regions
+from spit.runtime.tokenizers import Regions, without_preset
 
 Extractor = Callable[[Array, Regions], Array]
 
 
 def make_extractor(options: dict[str, Any]) -> Extractor:
     """A function from an image, ``(C, H, W)`` uint8, and its regions to their features, ``(N, F)`` float32."""
-    phi = FeatureOptions.from_dict(options, "option of the features")
-    if phi.preset == "published":
-        raise ValueError("expected features with preset 'spit', got 'published'; spit.runtime does not have those of "
-                         "the authors' release: use spit.load, with torch")
+    phi = FeatureOptions.from_dict(without_preset(options), "option of the features")
     return lambda image, found: _extract(image, found, phi)
 
 

@@ -13,6 +13,7 @@ from spit.kernels.options import PatchOptions, SuperpixelOptions, VoronoiOptions
 from spit.kernels.rules import FRACTION
 from spit.options import check_choice
 
+PRESET = ("preset", "spit")  # which versions before 0.2 wrote among the options
 GOLDEN = 0x9E3779B97F4A7C15
 WORD = 2**64
 
@@ -38,11 +39,13 @@ def make_tokenizer(name: str, options: dict[str, Any]) -> Tokenizer:
     hint = "spit.runtime has no tokenizers of your own: use spit.load, with torch"
     check_choice("tokenizer", name, _TOKENIZERS, hint)
     kind, cut = _TOKENIZERS[name]
-    given = kind.from_dict(options, "option of the tokenizer")
-    if isinstance(given, SuperpixelOptions) and given.features == "published":  # as preset="published" has
-        raise ValueError("expected superpixels by spit's own features, got features='published'; spit.runtime does not "
-                         "have those of the authors' release: use spit.load, with torch")
+    given = kind.from_dict(without_preset(options), "option of the tokenizer")
     return lambda image: cut(image, given)
+
+
+def without_preset(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a file, also one that a version before 0.2 wrote."""
+    return dict(item for item in options.items() if item != PRESET)
 
 
 def _patches(image: Array, options: PatchOptions) -> Regions:

@@ -20,7 +20,7 @@ from spit.segmentation.full_size import along_superpixels
 from spit.segmentation.head import head_for, head_scores
 from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.segmentation.options import Cut, TokenCut
-from spit.tokenizers import SuperpixelTokenizer
+from spit.tokenizers import NestedTokenizer, SuperpixelTokenizer
 from spit.tokens import same_tensors
 from spit.wording import plural
 
@@ -204,7 +204,7 @@ def finish(prediction: Prediction, index: int, scores: Tensor, cleaned: bool) ->
 
 def hierarchy_of(tokenizer: Any, image: Tensor, partition: Partition) -> Hierarchy:
     """The levels below the partition of one image: the tokenizer's own, or superpixels cut along its boundaries."""
-    if isinstance(tokenizer, SuperpixelTokenizer):
+    if isinstance(tokenizer, NestedTokenizer):
         return tokenizer.hierarchy(image)
     return SuperpixelTokenizer().hierarchy(image).below(partition)
 
@@ -218,11 +218,11 @@ def region_means(values: Tensor, labels: Tensor) -> Tensor:
 def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
     """Predictions of the same images on the next finer levels; ValueError if the tokens have too few."""
     tokenizer = prediction.predictor.model.tokenizer
-    levels = tokenizer.levels if isinstance(tokenizer, SuperpixelTokenizer) else 1
+    name = prediction.predictor.model.config.tokenizer
+    levels = tokenizer.levels if isinstance(tokenizer, NestedTokenizer) else 1
     if count >= levels:
-        name = prediction.predictor.model.config.tokenizer
         raise ValueError(f"expected at most {plural(levels, 'scale')} of the model's {name} tokens, got {count + 1}")
-    return [prediction.with_tokenizer("superpixel", levels=levels - by) for by in range(1, count + 1)]
+    return [prediction.with_tokenizer(name, levels=levels - by) for by in range(1, count + 1)]
 
 
 def cut_tokens(seen: ForwardPass, cut: TokenCut) -> tuple[Tensor, Tensor]:

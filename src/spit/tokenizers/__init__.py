@@ -4,12 +4,14 @@ from typing import Any, cast
 
 from spit.parts import TOKENIZERS
 from spit.tokenizers.base import Tokenizer
+from spit.tokenizers.nested import NestedTokenizer
 from spit.tokenizers.patch import PatchTokenizer
 from spit.tokenizers.superpixel import SuperpixelTokenizer
 from spit.tokenizers.voronoi import VoronoiTokenizer
 
 __all__ = [
-    "TOKENIZERS", "PatchTokenizer", "SuperpixelTokenizer", "Tokenizer", "VoronoiTokenizer", "create_tokenizer",
+    "TOKENIZERS", "NestedTokenizer", "PatchTokenizer", "SuperpixelTokenizer", "Tokenizer", "VoronoiTokenizer",
+    "create_tokenizer",
 ]
 
 for _name, _kind in (("patch", PatchTokenizer), ("voronoi", VoronoiTokenizer), ("superpixel", SuperpixelTokenizer)):
@@ -22,6 +24,6 @@ def create_tokenizer(name: str, **options: Any) -> Tokenizer:
     Example:
         >>> import spit
         >>> spit.create_tokenizer("voronoi", cells=64)
-        VoronoiTokenizer(cells=64, seed=0, preset='spit')
+        VoronoiTokenizer(cells=64, seed=0)
     """
     return cast(Tokenizer, TOKENIZERS.create(name, options))

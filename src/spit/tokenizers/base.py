@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -24,6 +24,9 @@ class Tokenizer(Options, ABC):
         >>> tokenizer(torch.zeros(2, 3, 64, 48))
         Partition(2 images of 64×48, regions [12, 12])
     """
+
+    family: ClassVar[str] = ""
+    """The row of the paper's tables that these tokens belong to: patch, voronoi or superpixel; empty for others."""
 
     def __call__(self, images: Images, *, threads: int | None = None) -> Partition:
         """Partition every image. The result for an image never depends on the others.

@@ -27,6 +27,8 @@ class PatchTokenizer(PatchOptions, Tokenizer):
                 [3, 4, 5]], dtype=torch.int32)
     """
 
+    family = "patch"
+
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape
         rows, columns = -(-height // self.size), -(-width // self.size)

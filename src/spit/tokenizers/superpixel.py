@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from spit import kernels
-from spit.images import Images, image_blocks, quantize
+from spit.images import quantize
 from spit.kernels.options import Features, SuperpixelOptions
 from spit.kernels.rules import Rules
 from spit.options import documented
 from spit.partition import Hierarchy, Partition
-from spit.tokenizers.base import Tokenizer
-from spit.tokenizers.preprocess import coarse, published_features, superpixel_features
+from spit.tokenizers.nested import NestedTokenizer
+from spit.tokenizers.preprocess import superpixel_features
 from spit.tokens import offsets_of
 
 
 @documented
 @dataclass(frozen=True)
-class SuperpixelTokenizer(SuperpixelOptions, Tokenizer):
+class SuperpixelTokenizer(SuperpixelOptions, NestedTokenizer):
     """Superpixels by parallel edge contraction: at each level every region joins its best neighbour.
 
     Regions are complete, 4-connected and nested, and the same bit for bit alone or in any batch, on every backend. A
@@ -32,49 +32,14 @@ class SuperpixelTokenizer(SuperpixelOptions, Tokenizer):
     """
 
     def partition(self, block: Tensor) -> Partition:
-        if self.preset == "published":
-            part = self._levels(block)[-1]
-        else:
-            pixels, options = (quantize(block),), (self.features, self.rules())
-            whole = self.features != "published" and self.max_tokens is None  # nothing there waits for the device
-            labels, offsets = kernels.recorded(_cut, pixels, options) if whole else _cut(pixels, options)
-            part = Partition._trusted((labels,), offsets)
-        return self.refined(part, block)
+        pixels, options = (quantize(block),), (self.features, self.rules())
+        whole = self.max_tokens is None  # nothing there waits for the device
+        labels, offsets = kernels.recorded(_cut, pixels, options) if whole else _cut(pixels, options)
+        return self.refined(Partition._trusted((labels,), offsets), block)
 
-    def hierarchy(self, images: Images, *, threads: int | None = None) -> Hierarchy:
-        """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
-
-        The final merge and the bound on the count, if set, add levels after π^(T). Refinement moves the boundaries of
-        the last level; the levels below are cut along them, so that all stay nested.
-
-        Args:
-            images, threads: as for ``self(images)``.
-        """
-        with kernels.threads(threads):
-            return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
-
-    def _hierarchy(self, block: Tensor) -> Hierarchy:
-        levels = self._levels(block)
-        return levels if self.refine == 0 else levels.below(self.refined(levels[-1], block))
-
-    def _levels(self, block: Tensor) -> Hierarchy:
-        """The hierarchy before refinement."""
-        if self.preset == "published":
-            fine = published_features(block)
-            return Hierarchy._of(coarse(fine), kernels.published_superpixels(
-                fine, self.levels, self.compactness, self.merge_threshold))
+    def levels_of(self, block: Tensor) -> Hierarchy:
         features = superpixel_features(block, self.features)
         return Hierarchy._of(features, kernels.superpixels(features, self.rules()))
-
-    def refined(self, part: Partition, block: Tensor) -> Partition:
-        """A partition of a ``(B, C, H, W)`` block after ``refine`` sweeps of boundary moves."""
-        if self.refine == 0:
-            return part
-        if part.blocks[0].shape != (len(block), *block.shape[2:]):
-            raise ValueError(f"expected the partition of a block of shape {tuple(block.shape)}, got {part!r}")
-        labels = kernels.refine(part.blocks[0], part.offsets, quantize(block), self.refine)
-        return Partition._trusted((labels,), part.offsets)
-
 
 
 def _cut(pixels: tuple[Tensor, ...], options: tuple[Features, Rules]) -> tuple[Tensor, ...]:

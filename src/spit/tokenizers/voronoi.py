@@ -29,6 +29,8 @@ class VoronoiTokenizer(VoronoiOptions, Tokenizer):
         Partition(2 images of 48×80, regions [64, 64])
     """
 
+    family = "voronoi"
+
     def partition(self, block: Tensor) -> Partition:
         batch, _, height, width = block.shape
         cells = self.count(height, width)

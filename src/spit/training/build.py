@@ -73,7 +73,7 @@ def build_model(recipe: Recipe, labels: Sequence[str]) -> SpitModel:
         checkpoint = read_checkpoint(asked.pretrained)
         build, config = checkpoint.build, checkpoint.config
     else:
-        config = model_config(asked.name, options.get("gradients"), options.get("preset", "spit"))
+        config = model_config(asked.name, options.get("gradients"))
     config = asked.apply_to(config.replace(num_classes=options.get("num_classes", len(labels))))
     names, classes = folder_names(labels), config.num_classes
     if classes < len(labels) or (names and classes != len(names)):  # numbered ones may lack the last

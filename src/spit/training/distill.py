@@ -79,9 +79,9 @@ def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
     New features start at 0, and a LayerScale that the parent does not have at the student's own value.
     """
     config, wanted = parent.config, student.config
-    if config.preset != "spit" or wanted.preset != "spit":
-        raise WeightsError("expected a parent and a student with preset='spit' to retrofit, got preset='published', "
-                           "whose features are in another order; leave preset out")
+    if (config.extractor, wanted.extractor) != (ModelConfig.extractor,) * 2:
+        raise WeightsError(f"expected a parent and a student with the features {ModelConfig.extractor} to retrofit, "
+                           f"got {config.extractor} and {wanted.extractor}")
     weight, bias = parent.embedder.projection.weight.detach(), parent.embedder.projection.bias.detach()
     if wanted.resolution != config.resolution:
         weight = resize_patches(weight, config.channels, config.resolution, wanted.resolution)

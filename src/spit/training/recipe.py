@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from spit.config import ModelConfig
+from spit.config import NO_PRESET, ModelConfig
 from spit.documents import differences, flat, read_toml
 from spit.options import Options, documented, option
 from spit.registry import architecture_of, weights_name
@@ -53,6 +53,8 @@ class ModelRecipe(Options):
     def apply_to(self, config: ModelConfig) -> ModelConfig:
         """A config with :attr:`options`. Options of its own tokenizer are merged, those of another one replaced."""
         asked = dict(self.options)
+        if asked.get("preset", "spit") != "spit":
+            raise ValueError(f"[model.options] {NO_PRESET}")
         asked["tokenizer_options"] = config.options_for(asked.get("tokenizer", config.tokenizer),
                                                         asked.get("tokenizer_options", {}))
         return ModelConfig.from_dict({**config.to_dict(), **asked})

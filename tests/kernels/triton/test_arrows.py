@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from spit.features import FeatureExtractor
+from spit.interop.published.features import PublishedFeatures
+from spit.interop.published.tokenizers import PublishedTokenizer
 from spit.model import ModelConfig, SpitModel
 from spit.partition import Partition
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, VoronoiTokenizer
@@ -29,8 +31,8 @@ def assert_same(got: Partition, expected: Partition) -> None:
 
 @pytest.mark.parametrize("tokenizer", [
     SuperpixelTokenizer(levels=2),
-    SuperpixelTokenizer(levels=3, features="published", self_loop="published"),
-    SuperpixelTokenizer(levels=3, preset="published", compactness=0.1, merge_threshold=0.1),
+    SuperpixelTokenizer(levels=3, features="saturated", self_loop="published"),
+    PublishedTokenizer(levels=3, compactness=0.1, merge_threshold=0.1),
     SuperpixelTokenizer(levels=2, compactness=0.1, self_loop="paper", merge_threshold=0.05, max_tokens=9),
     VoronoiTokenizer(5),
     PatchTokenizer(8),
@@ -58,8 +60,7 @@ def test_features(on_gpu: OnGpu, images: list[Tensor], floating: bool) -> None:
 @pytest.mark.parametrize("gradients", [True, False])
 def test_features_of_the_release(on_gpu: OnGpu, images: list[Tensor], gradients: bool) -> None:
     tokenizer = SuperpixelTokenizer(levels=3)
-    extractor = FeatureExtractor(preset="published", gradients=gradients, resolution=5, position_bins=5,
-                                 gradient_bins=5)
+    extractor = PublishedFeatures(gradients=gradients, resolution=5)
     got, expected = on_gpu(extractor, images, on_gpu(tokenizer, images)), extractor(images, tokenizer(images))
     torch.testing.assert_close(got.values.cpu(), expected.values, atol=5e-6, rtol=1e-6)
 

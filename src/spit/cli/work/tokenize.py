@@ -14,7 +14,7 @@ from spit.cli.results import Results
 from spit.drawing import Tile, draw_labels, draw_mean_colors, draw_overlay, draw_panel, encode_labels, encode_png
 from spit.drawing.labels import LabelFormat
 from spit.partition import Hierarchy, Partition
-from spit.tokenizers import SuperpixelTokenizer, Tokenizer
+from spit.tokenizers import NestedTokenizer, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TokenizeWork:
 
     def __call__(self, item: Input, _: Say) -> Document:
         image = self.reading.load(item.path).to(self.device)
-        hierarchy = self.tokenizer.hierarchy(image) if isinstance(self.tokenizer, SuperpixelTokenizer) else None
+        hierarchy = self.tokenizer.hierarchy(image) if isinstance(self.tokenizer, NestedTokenizer) else None
         partition = self.tokenizer(image) if hierarchy is None else hierarchy[-1]
         options = self.tokenizer.config()
         labels, encoding = encode_labels(partition.blocks[0][0], self.labels)

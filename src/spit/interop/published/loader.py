@@ -12,6 +12,7 @@ from torch import Tensor
 from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.interop.files import read_tensors, source_name
+from spit.interop.published.options import TOKENIZERS
 from spit.model import SpitModel
 from spit.options import check_choice
 from spit.weights import Checkpoint
@@ -45,15 +46,25 @@ FAMILY = re.compile("(?<![a-z])(spit|rvit|vit)(?![a-z])")
 
 
 def published_options(tokenizer: str, gradients: bool, width: int) -> dict[str, Any]:
-    """The options of :class:`~spit.ModelConfig` that the release's models have in common, with their τ and σ."""
+    """The options of :class:`~spit.ModelConfig` that the release's models have in common, with their τ and σ.
+
+    Args:
+        tokenizer: "superpixel" (SPiT), "voronoi" (RViT) or "patch" (ViT).
+
+    Example:
+        >>> import spit
+        >>> options = published_options("superpixel", gradients=True, width=768)
+        >>> spit.create_model("spit_base_16.paper", **options).config.tokenizer
+        'published'
+    """
     options: dict[str, dict[str, Any]] = {
         "patch": {"size": 16},
-        "voronoi": {"preset": "published"},
-        "superpixel": {"levels": 4, "preset": "published", "compactness": 0.0 if gradients else 0.1},
+        "voronoi": {},
+        "superpixel": {"levels": 4, "compactness": 0.0 if gradients else 0.1},
     }
     check_choice("tokenizer", tokenizer, options)
     sigma = 0.05 if gradients and width == 768 else 0.025
-    return {"preset": "published", "tokenizer": tokenizer, "tokenizer_options": options[tokenizer],
+    return {"tokenizer": TOKENIZERS[tokenizer], "tokenizer_options": options[tokenizer], "extractor": "published",
             "gradients": gradients, "position_sigma": sigma, "gradient_sigma": sigma, "qkv_bias": False,
             "layer_scale": 1e-5, "train_size": SIZE, "eval_size": SIZE}
 
@@ -63,8 +74,8 @@ def from_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer
                    num_classes: int | None = None) -> SpitModel:
     """A checkpoint of the authors' release as our model, in evaluation mode.
 
-    Width, depth and gradients are read from names and shapes. The model has ``preset="published"``, so it computes what
-    the release computes for one image without padding.
+    Width, depth and gradients are read from names and shapes. The model has the release's tokenizer and features, so it
+    computes what the release computes for one image without padding.
 
     Args:
         source: a state dict, or the path of a ``.pth`` or ``.safetensors`` file. The former is read with
@@ -82,8 +93,9 @@ def from_published(source: Mapping[str, Tensor] | str | PathLike[str], tokenizer
 
     Example:
         >>> import spit
-        >>> from spit.interop.published import published_names
-        >>> model = spit.create_model("spit_tiny_16", preset="published", depth=1)
+        >>> from spit.interop.published.loader import published_names, published_options
+        >>> options = published_options("superpixel", gradients=True, width=192)
+        >>> model = spit.create_model("spit_tiny_16.paper", depth=1, **options)
         >>> ours = model.state_dict()
         >>> tensors = {theirs: ours[name] for theirs, name in published_names(depth=1).items()}
         >>> spit.from_published(tensors).config == model.config

@@ -1,14 +1,49 @@
 """φ as the authors' release computes it for one image without padding (docs/published.md)."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from spit import kernels
 from spit.contrast import arcsinh
 from spit.features.color import normalize
+from spit.features.extractor import match_images
+from spit.images import Images, image_blocks
+from spit.interop.published.options import PublishedFeatureOptions
 from spit.kernels.tables import GRADIENT_CONTRAST
+from spit.options import documented
+from spit.partition import Partition
+from spit.parts import register_features
+from spit.tokens import Tokens
 
 HISTOGRAM_SCALE = 4.0
+
+
+@documented
+@dataclass(frozen=True)
+class PublishedFeatures(PublishedFeatureOptions):
+    """The features of the authors' release: bin by bin three colours, position and gradient.
+
+    Example:
+        >>> import spit, torch
+        >>> image = torch.rand(3, 64, 64)
+        >>> PublishedFeatures()(image, spit.PatchTokenizer(16)(image))
+        Tokens(1 image, values (16, 1280) torch.float32)
+    """
+
+    @property
+    def width(self) -> int:
+        """Features of a token."""
+        return self.resolution**2 * (5 if self.gradients else 4)
+
+    def __call__(self, images: Images, partition: Partition) -> Tokens:
+        """One feature vector a region, see :class:`spit.FeatureExtractor`."""
+        blocks = match_images(image_blocks(images), partition, self.channels)
+        sigma = self.gradient_sigma if self.gradients else None
+        features = [published_tokens(block, labels, offsets, self.resolution, self.position_sigma, sigma)
+                    for block, (labels, offsets) in zip(blocks, partition.packed_blocks(), strict=True)]
+        return Tokens(torch.cat(features), partition.offsets).with_counts(partition.host_counts)
 
 
 def published_tokens(images: Tensor, labels: Tensor, offsets: Tensor, bins: int, position_sigma: float,
@@ -92,3 +127,6 @@ def _taps(start: Tensor, end: Tensor, bins: int) -> list[tuple[Tensor, Tensor]]:
     low, weight = place // intervals, (place % intervals).double() / intervals
     high = torch.minimum(low + 1, last)
     return [(start[:, None] + low, 1 - weight), (start[:, None] + high, weight)]
+
+
+register_features("published", PublishedFeatures)

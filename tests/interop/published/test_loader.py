@@ -7,19 +7,25 @@ import torch
 from torch import Tensor
 
 import spit
+from spit.config import ModelConfig
 from spit.errors import WeightsError
-from spit.interop import read_file
-from spit.interop.published import published_names
+from spit.interop.published.loader import published_names, published_options
+from spit.interop.published.options import TOKENIZERS
+from spit.interop.read import read_file
 from spit.model import SpitModel
-from spit.registry import create_model, load_model
+from spit.registry import SIZES, create_model, load_model
+from spit.registry import TOKENIZERS as FAMILIES
 
 IMAGE = torch.arange(3 * 32 * 32).view(3, 32, 32).remainder(251).byte()
 
 
-def model(name: str = "spit_tiny_16", **options: Any) -> SpitModel:
+def model(name: str = "spit_tiny_16", gradients: bool = True, **options: Any) -> SpitModel:
+    """An untrained model of the release."""
     torch.manual_seed(0)
+    family, size, _ = name.split("_")
+    release = published_options(FAMILIES[family][0], gradients, SIZES[size][0])
     small = {"resolution": 4, "position_bins": 4, "gradient_bins": 4, "depth": 2, "num_classes": 5}
-    return create_model(name, preset="published", **small | options)
+    return create_model(f"{name}.paper", **release | small | options)
 
 
 def release(ours: SpitModel) -> dict[str, Tensor]:
@@ -64,12 +70,36 @@ def test_it_is_saved_and_loaded_as_ours(tmp_path: Path) -> None:
     assert torch.equal(load_model(spit.save_model(loaded, tmp_path))(IMAGE), loaded(IMAGE))
 
 
-def test_pretrained_takes_a_file_of_the_release(tmp_path: Path) -> None:
-    ours = create_model("vit_tiny_16", preset="published", gradients=False, num_classes=3)
-    torch.save(release(ours), tmp_path / "vit.pth")
-    made = create_model("vit_tiny_16", tmp_path / "vit.pth", preset="published", num_classes=7)
-    assert made.config == ours.config.replace(num_classes=7)
-    assert torch.equal(made.embedder.projection.weight, ours.embedder.projection.weight)
+def test_the_options_of_the_release() -> None:
+    config = model("spit_base_16").config
+    assert (config.qkv_bias, config.layer_scale, config.position_sigma, config.train_size) == (False, 1e-5, 0.05, 256)
+    assert (config.tokenizer, config.extractor) == ("published", "published")
+    assert config.tokenizer_options == {"levels": 4, "compactness": 0.0}
+    assert ModelConfig.from_dict(config.to_dict()) == config
+    with pytest.raises(ValueError, match="give tokenizer='published' and extractor='published' in place of preset"):
+        create_model("spit_tiny_16", preset="published")
+
+
+@pytest.mark.parametrize("name", ["spit_tiny_16", "rvit_tiny_16", "vit_tiny_16"])
+def test_configs_of_versions_with_a_preset(name: str) -> None:
+    """As version 0.1 wrote them, with the same tensors."""
+    ours = model(name, gradients=False)
+    before = ours.config.to_dict() | {"preset": "published", "gradient_contrast": 27.8}
+    del before["extractor"]
+    if name != "vit_tiny_16":
+        fixed = {"features": "published", "self_loop": "published", "similarity": "cosine", "max_tokens": None}
+        before["tokenizer"] = next(old for old, new in TOKENIZERS.items() if new == ours.config.tokenizer)
+        before["tokenizer_options"] = {**before["tokenizer_options"], "preset": "published",
+                                       **(fixed if name == "spit_tiny_16" else {})}
+    loaded = SpitModel(ModelConfig.from_dict(before))
+    loaded.load_state_dict(ours.state_dict())
+    assert (loaded.tokenizer, loaded.extractor) == (ours.tokenizer, ours.extractor)
+    assert torch.equal(loaded.eval()(IMAGE), ours.eval()(IMAGE))
+
+
+def test_a_config_with_the_preset_of_spit_is_one_without() -> None:
+    config = ModelConfig.from_dict({"preset": "spit", "tokenizer_options": {"levels": 3, "preset": "spit"}})
+    assert config == ModelConfig(tokenizer_options={"levels": 3})
 
 
 def test_options() -> None:
