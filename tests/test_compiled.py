@@ -8,7 +8,15 @@ from torch import Tensor
 
 import spit
 from spit import kernels
-from spit.compiled import CompiledSteps, ReplayedInference, _prepare, lay_out, rounded_rows
+from spit.compiled import (
+    CompiledBackbone,
+    CompiledModel,
+    CompiledSteps,
+    ReplayedInference,
+    _prepare,
+    lay_out,
+    rounded_rows,
+)
 from spit.kernels.recording import STEP, step_of
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -64,10 +72,28 @@ def test_a_cpu_and_training_are_not_replayed(model: spit.SpitModel, images: Tens
 @COMPILES
 def test_copies_are_not_compiled(model: spit.SpitModel) -> None:
     model = copy.deepcopy(model)
-    model.replayed, model.steps = ReplayedInference(model), CompiledSteps(model)  # as model.compile() does
+    model.compile(mode="reduce-overhead")
+    assert isinstance(model.forward, CompiledModel)
+    assert isinstance(model.backbone.forward, CompiledBackbone)
     for other in (copy.deepcopy(model), model.with_tokenizer("patch")):
-        assert other.replayed is None
-        assert other.steps is None
+        assert other.compiled is None
+        assert not {"forward"} & (vars(other).keys() | vars(other.backbone).keys())
+
+
+@COMPILES
+def test_hooks_run_and_what_was_recorded_is_forgotten(model: spit.SpitModel, images: Tensor,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    model, called = copy.deepcopy(model), []
+    model.compile(backend="eager")
+    model.register_forward_hook(lambda *_: called.append("model"))
+    model.backbone.register_forward_hook(lambda *_: called.append("backbone"))
+    with torch.inference_mode():
+        model(images)
+    assert called == ["backbone", "model"]
+    monkeypatch.setattr(model.compiled, "clear", lambda: called.append("clear"))
+    model.reset_classifier(7)
+    model.double()
+    assert called[2:4] == ["clear", "clear"]
 
 
 @pytest.mark.parametrize("count", [1, 253, 254, 255, 256, 510, 16_383, 16_384, 70_000, 131_000])
@@ -134,10 +160,10 @@ def test_replays_answer_as_plain_runs(model: spit.SpitModel, images: Tensor, dty
     with torch.inference_mode(), torch.autocast("cuda", dtype, enabled=dtype != torch.float32):
         plain = [model(photos + shift) for shift in range(6)]
         model.compile()
-        assert model.replayed is not None
+        assert model.compiled is not None
         replayed = [model(photos + shift) for shift in range(6)]
         recorded = model(photos, record=("features",)).logits
-        assert len(model.replayed._recordings) >= 1
+        assert len(model.compiled.inference._recordings) >= 1
         assert torch.equal(recorded, replayed[0])
         for got, expected in zip(replayed, plain, strict=True):
             torch.testing.assert_close(got, expected, rtol=2e-2, atol=1e-2)

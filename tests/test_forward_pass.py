@@ -78,7 +78,8 @@ def test_the_model_stays_as_it_is(model: SpitModel, images: list[Tensor]) -> Non
 
 def test_a_backbone_that_reports_nothing(model: SpitModel, images: list[Tensor], monkeypatch: pytest.MonkeyPatch
                                          ) -> None:
-    monkeypatch.setattr(model.backbone, "forward", lambda tokens, recorder=None: Tokens(tokens.values, tokens.offsets))
+    monkeypatch.setattr(model.backbone, "forward",
+                        lambda tokens, recorder=None, first=False: Tokens(tokens.values, tokens.offsets))
     seen = run(model, images)
     assert torch.equal(seen.layer_tokens(2).values, seen.tokens.values)
     for call in (seen.trace, lambda: seen.trace(gradients=True), lambda: seen.layer_tokens(0),

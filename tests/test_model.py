@@ -378,8 +378,8 @@ class TestCompile:
         expected = model.with_tokenizer("patch")(batch())
         model.compile(backend=counter)
         other = model.with_tokenizer("patch")
-        assert other.backbone.compiled is None
-        assert model.backbone.compiled is not None
+        assert other.compiled is None
+        assert model.compiled is not None
         assert torch.equal(other(batch()), expected)
         assert counter.frame_count == 0
         model(batch())

@@ -291,8 +291,9 @@ def test_no_pass_twice(images: list[Tensor], calls: Callable[[spit.SpitModel], C
     made = fit_prototypes(model, images[:1])
     counted = calls(model)
     prediction = Predictor(model)(images[0], crop=True, size=32)
-    prediction.top()
+    assert counted == {"tokenizations": 1, "features": 1}
     prediction.explain("flow")
+    prediction.top()
     prediction.explain(PrototypeProjection(made))
     prediction.segment()
     prediction.segment(cut_on="keys", layer=0)
@@ -302,6 +303,23 @@ def test_no_pass_twice(images: list[Tensor], calls: Callable[[spit.SpitModel], C
     for target in (None, 1, 2):
         prediction.explain("relevance", target)
     assert counted == {"tokenizations": 1, "features": 1, "passes": 1, "with gradients": 1}
+
+
+def test_classes_cost_a_pass_that_records_nothing(images: list[Tensor], calls: Callable[[spit.SpitModel], Counter[str]]
+                                                  ) -> None:
+    model = small()
+    counted, recorded = calls(model), []
+    model.backbone.register_forward_hook(lambda module, inputs, answer: recorded.append(inputs[1]))
+    prediction = Predictor(model)(images[0], crop=False)
+    prediction.top()
+    top, class_token = prediction.logits, prediction.class_token
+    assert counted == {"tokenizations": 1, "features": 1, "passes": 1}
+    assert recorded == [None]
+    prediction.segment()
+    assert counted == {"tokenizations": 1, "features": 1, "passes": 2}
+    [seen] = prediction.passes
+    assert torch.equal(seen.logits, top)
+    assert torch.equal(seen.class_token, class_token)
 
 
 def test_a_batch_is_tokenized_at_once(images: list[Tensor], calls: Callable[[spit.SpitModel], Counter[str]],
@@ -387,9 +405,8 @@ def test_a_compiled_model(images: list[Tensor]) -> None:
     expected = answers(Predictor(small())(images))
     model = small()
     model.compile(backend="eager")
-    compiled = model.backbone.compiled
-    runs = []
-    model.backbone.compiled = lambda *arguments: runs.append(arguments) or compiled(*arguments)
+    compiled, runs = model.backbone.forward._run, []
+    model.backbone.forward._run = lambda *arguments: runs.append(arguments) or compiled(*arguments)
     prediction = Predictor(model)(images)
     for name, answer in answers(prediction).items():
         for one, other in zip(answer, expected[name], strict=True):

@@ -1,7 +1,12 @@
-"""A compiled model on a GPU, by CUDA graphs: φ, γ, f and h of a batch in inference, f in training."""
+"""A compiled model: ``forward`` of a model and of its backbone as compiled code, on a GPU as CUDA graphs.
+
+:class:`CompiledModel` and :class:`CompiledBackbone` take the place of ``forward`` on the model that
+:meth:`spit.SpitModel.compile` is called on. The model, φ and the blocks know nothing of them.
+"""
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,20 +15,107 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit import kernels
-from spit.backbone import Spans, Transformer
+from spit.backbone import Record, Recorder, Spans, Transformer
 from spit.backbone.linear import product_dtype
-from spit.backbone.transformer import without_graphs
 from spit.features import FeatureExtractor
-from spit.images import ImageBlocks
+from spit.images import ImageBlocks, Images
 from spit.kernels.recording import STEP, Recordings, round_up, step_of
 from spit.partition import Partition
 from spit.thinning import choose_rows
 from spit.tokens import Tokens, offsets_of
 
 if TYPE_CHECKING:
-    from spit.model import SpitModel
+    from spit.model import Output, SpitModel
 
 LONGEST = 512  # a bound on the tokens of an image is a power of two, at least this: another compiles the network again
+WITHOUT_GRAPHS: dict[str | None, str | None] = {
+    "reduce-overhead": None, "max-autotune": "max-autotune-no-cudagraphs"}  # modes of torch.compile
+
+
+class CompiledModel:
+    """``forward`` of a compiled model.
+
+    Inference on a GPU is one launch after the tokenizer, and training with CUDA graphs two. Elsewhere f is compiled,
+    and everything else runs as in :meth:`spit.SpitModel.forward`.
+
+    Args:
+        model: its backbone is compiled in place.
+        options: of :func:`torch.compile`.
+    """
+
+    def __init__(self, model: "SpitModel", **options: Any) -> None:
+        self._model = model
+        self.inference = ReplayedInference(model, **options)
+        self.training = CompiledSteps(model, **options) if options.get("mode") in WITHOUT_GRAPHS else None
+        if isinstance(model.backbone, Transformer):
+            model.backbone.forward = CompiledBackbone(model.backbone, **options)  # type: ignore[method-assign]
+        else:
+            model.backbone.compile(**options)
+
+    def __call__(self, images: Images, record: Record | None = None) -> "Tensor | Output":
+        model = self._model
+        if record is not None:
+            return self._recorded(images, Recorder.of(record, model.config.depth))
+        blocks = model.check(images)
+        partition = model.partition(images, blocks)
+        if self.inference.serves(blocks, partition):
+            return self.inference(blocks[0], partition)
+        if self.training is not None and self.training.serves_images(blocks, partition):
+            class_token = self.training.of_images(blocks[0], partition)
+        else:
+            features, _ = model.drop_tokens(partition, model.extract(blocks, partition, half=True))
+            if self.training is not None and self.training.serves(features.values.device):
+                class_token = self.training(features)
+            else:
+                class_token = model.encode(features, first=True).first
+        logits: Tensor = model.head(class_token)
+        return logits
+
+    def _recorded(self, images: Images, recorder: Recorder) -> "Output":
+        """A plain pass that records, with the logits of a pass that records nothing."""
+        output = type(self._model).forward(self._model, images, recorder)
+        blocks = self._model.check(images)
+        if not recorder.fused and self.inference.serves(blocks, output.partition):
+            output = replace(output, logits=self.inference(blocks[0], output.partition))
+        return output
+
+    def clear(self) -> None:
+        """Forget what was recorded, since the weights have moved or were replaced."""
+        self.inference.clear()
+
+
+class CompiledBackbone:
+    """``forward`` of a compiled :class:`~spit.backbone.Transformer`, without CUDA graphs.
+
+    Another number of rows does not compile it again.
+
+    Args:
+        backbone: the module.
+        options: of :func:`torch.compile`.
+    """
+
+    def __init__(self, backbone: Transformer, **options: Any) -> None:
+        self._backbone = backbone
+        self._run = torch.compile(backbone.run_blocks, **without_graphs(options))
+
+    def __call__(self, tokens: Tokens, recorder: Recorder | None = None, first: bool = False) -> Tokens:
+        spans = Spans.of(tokens)
+        if recorder and not recorder.fused:
+            # A second, plain pass: the compiled one stays the same to the last bit.
+            devices = [tokens.values.device] if tokens.values.is_cuda else []
+            with torch.random.fork_rng(devices):
+                self._backbone.run_blocks(tokens.values, spans, recorder)
+            recorder = None
+        for rows in (tokens.values, spans.image_of):
+            torch._dynamo.maybe_mark_dynamic(rows, 0)
+        answer = tokens.replace(self._run(tokens.values, spans, recorder or None))
+        return Tokens.one_each(answer.first) if first else answer
+
+
+def without_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of :func:`torch.compile` with a mode that uses no CUDA graphs."""
+    mode = options.get("mode")
+    return {**options, "mode": WITHOUT_GRAPHS.get(mode, mode)}
 
 
 class ReplayedInference:
@@ -149,7 +241,7 @@ class CompiledSteps:
     def serves(self, device: torch.device) -> bool:
         """Whether this is a training step on a GPU that keeps its activations."""
         return (device.type == "cuda" and self.model.training and torch.is_grad_enabled()
-                and not cast(Transformer, self.model.backbone).checkpointing)
+                and isinstance(self.model.backbone, Transformer) and not self.model.backbone.checkpointing)
 
     def serves_images(self, blocks: ImageBlocks, partition: Partition) -> bool:
         """Whether :meth:`of_images` can take these: such a step, of images of one size with one token budget."""

@@ -48,7 +48,7 @@ class Conventions(nn.Module):
     tokenize: Callable[[Images], tuple[Partition, Tokens]]
     drop_tokens: Callable[[Partition, Tokens], tuple[Tokens, Tensor | None]]
     encode: Callable[..., Tokens]
-    replayed: Any
+    compiled: Any
 
     @property
     def num_features(self) -> int:
@@ -98,8 +98,8 @@ class Conventions(nn.Module):
         self.config = self.config.replace(num_classes=num_classes, class_names=())
         like = self.embedder.class_token
         self.head = ClassHead(self.config.width, num_classes).to(like.device, like.dtype).train(self.training)
-        if self.replayed is not None:
-            self.replayed.clear()
+        if self.compiled is not None:
+            self.compiled.clear()
 
     def no_weight_decay(self) -> set[str]:
         """Parameters that should not decay, beside those of one dimension."""

@@ -56,10 +56,15 @@ def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
 
 def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:
     """The inverse of :func:`put_class_token`: the first row of every image, ``(B, D)``, and the others, ``(ΣN, D)``."""
+    return tokens.first, drop_class_token(tokens)
+
+
+def drop_class_token(tokens: Tokens) -> Tokens:
+    """All tokens but the first of every image, ``(Σ(N + 1), D)`` to ``(ΣN, D)``."""
     images = len(tokens)
     offsets = tokens.offsets - torch.arange(images + 1, device=tokens.offsets.device)
     others = Tokens(tokens.values[: len(tokens.values) - images], offsets)
-    return tokens.values[tokens.offsets[:-1]], Tokens(tokens.values[_rows_after_first(others)], offsets)
+    return Tokens(tokens.values[_rows_after_first(others)], offsets)
 
 
 def resize_patches(weight: Tensor, channels: int, side: int, wanted: int) -> Tensor:

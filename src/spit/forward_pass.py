@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
-from typing import NamedTuple, TypeVar
+from functools import cached_property
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -43,10 +45,14 @@ class Trace(NamedTuple):
 
 
 class ForwardPass:
-    """One pass of a model over some images. γ, f and h run when it is made; τ and φ ran before.
+    """One pass of a model over some images. τ and φ ran before; γ, f and h run at the first question.
+
+    Questions for logits and class tokens run what ``model(images)`` runs. The first question for anything else runs a
+    pass that records each layer, and has the same logits to the last bit. Under autocast the passes have the precision
+    that was set when this object was made.
 
     Args:
-        model: in evaluation mode.
+        model: in evaluation mode; it must not change between questions.
         images: as the model sees them, on its device.
         partition: of the images.
         features: of the partition's regions.
@@ -54,9 +60,6 @@ class ForwardPass:
 
     Attributes:
         features: of the regions, what γ takes, ``(ΣN, ·)``.
-        logits: the output of h, ``(B, num_classes)``.
-        class_token: after the final norm, ``(B, D)``.
-        tokens: the other tokens after the final norm, ``(ΣN, D)``; row v belongs to region v of the partition.
     """
 
     def __init__(self, model: SpitModel, images: Sequence[Tensor], partition: Partition, features: Tokens,
@@ -67,12 +70,44 @@ class ForwardPass:
         self.features = features
         self._keep = keep
         self._traces: dict[bool, Trace | None] = {}  # by whether it has gradients
-        with torch.no_grad():
-            if keep and not model.compiled:
-                outputs, self._traces[False] = traced(model, features)
+        self._outputs: Outputs | None = None
+        self._device = features.values.device.type
+        self._half = torch.is_autocast_enabled(self._device), torch.get_autocast_dtype(self._device)
+
+    @property
+    def logits(self) -> Tensor:
+        """The output of h, ``(B, num_classes)``."""
+        return self._answer[0] if self._outputs is None else self._outputs[0]
+
+    @property
+    def class_token(self) -> Tensor:
+        """The class tokens after the final norm, ``(B, D)``."""
+        return self._answer[1] if self._outputs is None else self._outputs[1]
+
+    @property
+    def tokens(self) -> Tokens:
+        """The other tokens after the final norm, ``(ΣN, D)``; row v belongs to region v of the partition."""
+        if self._outputs is None:
+            if self._keep and not self.model.compiled:
+                self._trace()
             else:
-                outputs = model.run(features)
-        self.logits, self.class_token, self.tokens = outputs
+                with self._setting(gradients=False):
+                    self._outputs = self.model.run(self.features)
+        return cast(Outputs, self._outputs)[2]
+
+    @cached_property
+    def _answer(self) -> tuple[Tensor, Tensor]:
+        """Logits and class tokens of a pass that records nothing."""
+        with self._setting(gradients=False):
+            class_token = self.model.encode(self.features, first=True).first
+            return self.model.head(class_token), class_token
+
+    @contextmanager
+    def _setting(self, gradients: bool) -> Iterator[None]:
+        half, dtype = self._half
+        with (torch.inference_mode(False), torch.set_grad_enabled(gradients),
+              torch.autocast(self._device, dtype, half)):
+            yield
 
     def trace(self, gradients: bool = False) -> Trace:
         """What each layer computed; runs γ, f and h again if it was not kept.
@@ -99,11 +134,13 @@ class ForwardPass:
         if gradients in self._traces:
             return self._traces[gradients]
         model = self.model.view() if self.model.compiled else self.model  # compiled code reports nothing
-        with torch.inference_mode(False), torch.set_grad_enabled(gradients):
+        with self._setting(gradients):
             values = self.features.values
-            _, trace = traced(model, self.features.replace(values.clone() if values.is_inference() else values))
+            outputs, trace = traced(model, self.features.replace(values.clone() if values.is_inference() else values))
         if self._keep:
             self._traces[gradients] = trace
+            if not gradients and model is self.model:
+                self._outputs = outputs
         return trace
 
     def forget_gradients(self) -> None:
@@ -113,7 +150,9 @@ class ForwardPass:
     @property
     def nbytes(self) -> int:
         """Bytes of features, answers and traces that are kept; what a graph holds beside them is not counted."""
-        kept = [self.features.values, self.logits, self.class_token, self.tokens.values]
+        kept = [self.features.values]
+        if self._outputs is not None:
+            kept += [*self._outputs[:2], self._outputs[2].values]
         for trace in filter(None, list(self._traces.values())):
             kept += [tensor for heads in trace.heads for tensor in heads]
             kept += [tokens.values for tokens in trace.features.values()]

@@ -3,18 +3,17 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import Any, Self, cast, overload
 
 import torch
 from torch import Tensor
 
 from spit.backbone import Record, Recorder, Transformer
 from spit.backbone.linear import product_dtype
-from spit.backbone.transformer import WITHOUT_GRAPHS
-from spit.compiled import CompiledSteps, ReplayedInference
+from spit.compiled import CompiledModel
 from spit.config import ModelConfig
 from spit.conventions import Conventions
-from spit.embedder import Embedder, take_class_token
+from spit.embedder import Embedder, drop_class_token, take_class_token
 from spit.features import FeatureExtractor
 from spit.heads import ClassHead
 from spit.images import ImageBlocks, Images, image_blocks
@@ -97,20 +96,19 @@ class SpitModel(Conventions):
         self.embedder = Embedder(features, config.width)
         self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
-        self.replayed: ReplayedInference | None = None
-        self.steps: CompiledSteps | None = None
         self.budgets: Sequence[Budget] | None = None  # in training, of each image; None takes the config's
         if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
             self._try_backbone()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles are not compiled."""
-        return {**super().__getstate__(), "replayed": None, "steps": None}  # type: ignore[no-untyped-call]
+        return {name: value for name, value in super().__getstate__().items()  # type: ignore[no-untyped-call]
+                if name != "forward"}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or convert the parameters: recordings of the old ones are forgotten."""
-        if self.replayed is not None:
-            self.replayed.clear()
+        if self.compiled is not None:
+            self.compiled.clear()
         return super()._apply(fn, recurse)  # type: ignore[no-any-return, no-untyped-call]
 
     @property
@@ -119,9 +117,9 @@ class SpitModel(Conventions):
         return self.embedder.class_token.device
 
     @property
-    def compiled(self) -> bool:
-        """Whether :meth:`compile` was called on this model."""
-        return any(getattr(self.backbone, name, None) is not None for name in ("compiled", "_compiled_call_impl"))
+    def compiled(self) -> CompiledModel | None:
+        """What runs in place of :meth:`forward` since :meth:`compile` was called; None before."""
+        return vars(self).get("forward")
 
     @overload
     def forward(self, images: Images, record: None = None) -> Tensor: ...
@@ -139,38 +137,31 @@ class SpitModel(Conventions):
                 last bit.
         """
         recorder = None if record is None else Recorder.of(record, self.config.depth)
-        blocks = self._check(images)
-        partition = self._partition(images, blocks)
-        replayed = None
-        if self.replayed is not None and self.replayed.serves(blocks, partition) and not (recorder and recorder.fused):
-            replayed = self.replayed(blocks[0], partition)
-            if recorder is None:
-                return replayed
-        if recorder is None and self.steps is not None and self.steps.serves_images(blocks, partition):
-            logits: Tensor = self.head(self.steps.of_images(blocks[0], partition))
-            return logits
-        features, kept = self.drop_tokens(partition, self._features(blocks, partition, half=True))
+        blocks = self.check(images)
+        partition = self.partition(images, blocks)  # τ
+        features, kept = self.drop_tokens(partition, self.extract(blocks, partition, half=True))  # φ
+        encoded = self.encode(features, recorder, first=recorder is None)  # γ and f
+        class_token = encoded.first
+        logits: Tensor = self.head(class_token)  # h
         if recorder is None:
-            answer: Tensor = self.head(self._class_token(features))
-            return answer
-        logits, class_token, tokens = self.run(features, recorder)
-        logits = logits if replayed is None else replayed
-        return Output(logits, class_token, tokens, partition, kept, recorder.attention, recorder.features)
+            return logits
+        return Output(logits, class_token, drop_class_token(encoded), partition, kept, recorder.attention,
+                      recorder.features)
 
     def tokenize(self, images: Images) -> tuple[Partition, Tokens]:
         """τ and φ: the partition of the images, and the features of its regions."""
-        blocks = self._check(images)
-        partition = self._partition(images, blocks)
-        return partition, self._features(blocks, partition)
+        blocks = self.check(images)
+        partition = self.partition(images, blocks)
+        return partition, self.extract(blocks, partition)
 
-    def _partition(self, images: Images, blocks: ImageBlocks) -> Partition:
-        # spit's tokenizers take checked blocks; another callable gets the images as the user gave them.
+    def partition(self, images: Images, blocks: ImageBlocks) -> Partition:
+        """τ of checked images; a callable that is not a Tokenizer gets them as the user gave them."""
         partition = self.tokenizer(blocks if isinstance(self.tokenizer, Tokenizer) else images)
         check_partition(partition, blocks, f"the tokenizer {_name(self.tokenizer)} returned it")
         return partition
 
-    def _features(self, blocks: ImageBlocks, partition: Partition, half: bool = False) -> Tokens:
-        """φ; ``half`` allows a GPU to write half precision if γ would round them to it."""
+    def extract(self, blocks: ImageBlocks, partition: Partition, half: bool = False) -> Tokens:
+        """φ of checked images; ``half`` allows a GPU to write half precision if γ would round them to it."""
         if isinstance(self.extractor, FeatureExtractor):
             dtype = product_dtype(self.embedder.projection.weight)
             return self.extractor(blocks, partition, dtype if half and dtype.itemsize == 2 else torch.float32)
@@ -179,22 +170,18 @@ class SpitModel(Conventions):
                      f"the features {_name(self.extractor)} returned them")
         return features
 
-    def encode(self, features: Tokens, recorder: Recorder | None = None) -> Tokens:
-        """γ and f: tokens after the final norm, the class token first in each image, ``(Σ(N + 1), D)``."""
-        embedded = self.embedder(features)
-        tokens: Tokens = self.backbone(embedded, recorder)
-        if not isinstance(self.backbone, Transformer):
-            check_tokens(tokens, embedded.offsets, self.config.width,
-                         f"the backbone {_name(self.backbone)} returned them")
-        return tokens
+    def encode(self, features: Tokens, recorder: Recorder | None = None, first: bool = False) -> Tokens:
+        """γ and f: tokens after the final norm, the class token first in each image, ``(Σ(N + 1), D)``.
 
-    def _class_token(self, features: Tokens) -> Tensor:
-        if self.steps is not None and self.steps.serves(features.values.device):
-            return self.steps(features)
+        Args:
+            first: a :class:`~spit.backbone.Transformer` may leave out all but the class tokens.
+        """
+        embedded = self.embedder(features)
         if isinstance(self.backbone, Transformer):
-            return self.backbone.first(self.embedder(features))
-        encoded = self.encode(features)
-        return encoded.values[encoded.offsets[:-1]]
+            return cast(Tokens, self.backbone(embedded, recorder, first))
+        tokens: Tokens = self.backbone(embedded, recorder)
+        check_tokens(tokens, embedded.offsets, self.config.width, f"the backbone {_name(self.backbone)} returned them")
+        return tokens
 
     def run(self, features: Tokens, recorder: Recorder | None = None) -> tuple[Tensor, Tensor, Tokens]:
         """γ, f and h: logits ``(B, num_classes)``, class token ``(B, D)`` and the other tokens ``(ΣN, D)``."""
@@ -214,7 +201,7 @@ class SpitModel(Conventions):
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
-        return self.run(self.drop_tokens(*self.tokenize(images))[0])[1]
+        return self.encode(self.drop_tokens(*self.tokenize(images))[0], first=True).first
 
     def compile(self, **options: Any) -> None:
         """Compile f in place, which takes most of the time; τ and φ are kernels already.
@@ -227,12 +214,7 @@ class SpitModel(Conventions):
         Args:
             options: of :func:`torch.compile`.
         """
-        if isinstance(self.backbone, Transformer):
-            self.backbone.compile_blocks(**options)
-            self.replayed = ReplayedInference(self, **options)
-            self.steps = CompiledSteps(self, **options) if options.get("mode") in WITHOUT_GRAPHS else None
-        else:
-            self.backbone.compile(**options)
+        self.forward = CompiledModel(self, **options)  # type: ignore[assignment, method-assign]
 
     def with_tokenizer(self, tokenizer: str | Callable[[Images], Partition], **options: Any) -> "SpitModel":
         """The same model with another τ.
@@ -313,7 +295,8 @@ class SpitModel(Conventions):
             self.eval().encode(Tokens(torch.zeros(1, self.embedder.projection.in_features), torch.tensor([0, 1])))
         self.train(mode)
 
-    def _check(self, images: Images) -> ImageBlocks:
+    def check(self, images: Images) -> ImageBlocks:
+        """The images as blocks of one size, if they have the model's channels and device."""
         blocks = image_blocks(images)
         for block in blocks:
             if block.shape[1] != self.config.channels:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -195,8 +196,9 @@ class Predictor:
 class Prediction:
     """The result of one pass over some images, and every answer that builds on it.
 
-    Answers that need attention use what the pass kept. Answers that need gradients run one more pass, once. Nothing is
-    tokenized twice. On a CPU each image runs alone, so its answers are the same to the last bit in any batch.
+    τ and φ run when it is made. Classes cost what ``model(images)`` costs. The first answer that needs more than logits
+    runs one pass that keeps what each layer computed, for all others; answers that need gradients run one more, once.
+    On a CPU each image runs alone, so its answers are the same to the last bit in any batch.
 
     Args:
         predictor: the model.
@@ -229,17 +231,16 @@ class Prediction:
         # Queries, keys, values, attention's answer and output: 5 rows a token and layer.
         keep = 5 * model.config.width * model.config.depth * len(features.values) <= KEPT
         if predictor.device.type in ALONE:
-            rows = features.split()
-            self.passes = each_alone(lambda index: ForwardPass(
-                model, [self.images[index]], self.partition[index],
-                Tokens(rows[index], torch.tensor([0, len(rows[index])])), keep), range(len(self.images)))
+            self.passes = [ForwardPass(model, [image], self.partition[index],
+                                       Tokens(rows, torch.tensor([0, len(rows)])), keep)
+                           for index, (image, rows) in enumerate(zip(self.images, features, strict=True))]
         else:
             self.passes = [ForwardPass(model, self.images, self.partition, features, keep)]
 
     @cached_property
     def logits(self) -> Tensor:
         """``(B, num_classes)``."""
-        return torch.cat([one.logits for one in self.passes])
+        return torch.cat(each_alone(attrgetter("logits"), self.passes))
 
     @cached_property
     def probabilities(self) -> Tensor:
@@ -249,12 +250,12 @@ class Prediction:
     @cached_property
     def class_token(self) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
-        return torch.cat([one.class_token for one in self.passes])
+        return torch.cat(each_alone(attrgetter("class_token"), self.passes))
 
     @cached_property
     def tokens(self) -> Tokens:
         """The other tokens after the final norm, ``(ΣN, D)``; row v belongs to region v of the partition."""
-        return Tokens.cat([one.tokens for one in self.passes])
+        return Tokens.cat(each_alone(attrgetter("tokens"), self.passes))
 
     def top(self, count: int = 5) -> list[list[Guess]]:
         """The likeliest classes, a list ``[Guess(name, probability), …]`` for each image.

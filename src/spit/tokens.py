@@ -65,6 +65,11 @@ class Tokens:
         images = torch.arange(len(self), device=self.values.device)
         return images.repeat_interleave(self.counts, output_size=len(self.values))
 
+    @property
+    def first(self) -> Tensor:
+        """The first token of each image, ``(B, D)``: where a class token comes first, the class tokens."""
+        return self.values[self.offsets[:-1]]
+
     def replace(self, values: Tensor) -> "Tokens":
         """The same tokens with other values."""
         return Tokens(values, self.offsets).with_counts(self.known_counts)
@@ -107,6 +112,11 @@ class Tokens:
 
     def __repr__(self) -> str:
         return f"Tokens({plural(len(self), 'image')}, values {tuple(self.values.shape)} {self.values.dtype})"
+
+    @staticmethod
+    def one_each(values: Tensor) -> "Tokens":
+        """One token for each image, from ``(B, D)`` rows."""
+        return Tokens(values, torch.arange(len(values) + 1, device=values.device)).with_counts((1,) * len(values))
 
     @staticmethod
     def cat(parts: Sequence["Tokens"]) -> "Tokens":

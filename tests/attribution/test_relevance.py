@@ -70,6 +70,6 @@ def test_frozen_compiled_and_inference_mode(small, images):
         torch.testing.assert_close(spit.explain(model, images.clone(), "relevance"), expected)
     model.requires_grad_(False)
     torch.testing.assert_close(spit.explain(model, images, "relevance"), expected)
-    model.backbone.compiled = model.backbone.run_blocks
+    model.compile(backend="eager")
     torch.testing.assert_close(spit.explain(model, images, "relevance"), expected)
     assert all(parameter.grad is None for parameter in model.parameters())

@@ -1,6 +1,6 @@
 """f: a stack of attention blocks and the final norm."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,10 +14,6 @@ from spit.backbone.recorder import Recorder
 from spit.backbone.spans import Spans
 from spit.options import Options, option
 from spit.tokens import Tokens
-
-Run = Callable[..., Tensor]
-WITHOUT_GRAPHS: dict[str | None, str | None] = {
-    "reduce-overhead": None, "max-autotune": "max-autotune-no-cudagraphs"}  # modes of torch.compile
 
 
 @dataclass(frozen=True)
@@ -65,51 +61,27 @@ class Transformer(nn.Module):
         )
         self.norm = nn.LayerNorm(options.width, eps=1e-6)
         self.checkpointing = False  # recompute each block in the backward pass instead of keeping its activations
-        self.compiled: Run | None = None
         self.apply(initialize)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles are not compiled: compiled code would run the weights of this module."""
-        return {**super().__getstate__(), "compiled": None}  # type: ignore[no-untyped-call]
+        """Copies and pickles are not compiled: :mod:`spit.compiled` puts its own ``forward`` on a module."""
+        return {name: value for name, value in super().__getstate__().items()  # type: ignore[no-untyped-call]
+                if name != "forward"}
 
-    def forward(self, tokens: Tokens, recorder: Recorder | None = None) -> Tokens:
+    def forward(self, tokens: Tokens, recorder: Recorder | None = None, first: bool = False) -> Tokens:
         """Run the blocks.
 
         Args:
             tokens: with the class token first in every image.
             recorder: filled with what it asks for; the result is the same to the last bit.
+            first: return the first row of each image alone, the class tokens, which are all that h reads. In inference
+                the last block then computes nothing else.
         """
         spans = Spans.of(tokens)
-        if self.compiled is not None and recorder and not recorder.fused:
-            # A second, plain pass: the compiled one stays the same to the last bit.
-            devices = [tokens.values.device] if tokens.values.is_cuda else []
-            with torch.random.fork_rng(devices):
-                self.run_blocks(tokens.values, spans, recorder)
-            recorder = None
-        return tokens.replace(self.run(tokens.values, spans, recorder))
-
-    def first(self, tokens: Tokens) -> Tensor:
-        """The first row of each image as :meth:`forward` returns it, ``(B, D)``: class tokens, all that h reads.
-
-        In plain inference the last block computes nothing else.
-        """
-        if self.compiled is None and self._answers():
-            return self.run_first(tokens.values, Spans.of(tokens))
-        return self.forward(tokens).values[tokens.offsets[:-1]]
-
-    def compile_blocks(self, **options: Any) -> None:
-        """Compile :meth:`run_blocks`, without CUDA graphs.
-
-        Args:
-            options: of :func:`torch.compile`.
-        """
-        self.compiled = torch.compile(self.run_blocks, **without_graphs(options))
-
-    def run(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
-        """:meth:`run_blocks`, by compiled code if there is any."""
-        if self.compiled is None:
-            return self.run_blocks(values, spans, recorder)
-        return _run_any_length(self.compiled, values, spans, recorder or None)
+        if first and not recorder and self._answers():
+            return Tokens.one_each(self.run_first(tokens.values, spans))
+        answer = tokens.replace(self.run_blocks(tokens.values, spans, recorder))
+        return Tokens.one_each(answer.first) if first else answer
 
     def run_blocks(self, values: Tensor, spans: Spans, recorder: Recorder | None = None) -> Tensor:
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""
@@ -141,19 +113,6 @@ class Transformer(nn.Module):
             values = block(values, spans)
         answer: Tensor = self.norm(last.first(values, spans))
         return answer
-
-
-def without_graphs(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of :func:`torch.compile` with a mode that uses no CUDA graphs."""
-    mode = options.get("mode")
-    return {**options, "mode": WITHOUT_GRAPHS.get(mode, mode)}
-
-
-def _run_any_length(compiled: Run, values: Tensor, spans: Spans, *more: object) -> Tensor:
-    """Call compiled code so that another number of rows does not compile it again."""
-    for rows in (values, spans.image_of):
-        torch._dynamo.maybe_mark_dynamic(rows, 0)
-    return compiled(values, spans, *more)
 
 
 def initialize(module: nn.Module) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spit.forward_pass import each_alone
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Maps, Prediction, Predictor, Sources, at_size, stack
@@ -109,8 +110,9 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
 def scenes(prediction: Prediction, cut: TokenCut) -> list[Scene]:
     """One scene for each image, for use in any pair."""
     made, sizes = [], iter(prediction.sizes)
-    for one in prediction.passes:
-        sides = torch.split(cut_tokens(one, cut)[0] > 0, one.tokens.counts.tolist())
+    cuts = each_alone(lambda one: cut_tokens(one, cut)[0], prediction.passes)
+    for one, values in zip(prediction.passes, cuts, strict=True):
+        sides = torch.split(values > 0, one.tokens.counts.tolist())
         for index, (tokens, side) in enumerate(zip(one.tokens, sides, strict=True)):
             unit = F.normalize(tokens.double(), dim=1)
             made.append(Scene(one.partition[index], unit, side, pseudo_colors(unit, side), next(sizes)))

@@ -1,7 +1,7 @@
 """A token head for saliency: another h on the same tokens, a linear layer that says foreground or not."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Self
@@ -78,10 +78,14 @@ class TokenHead(Fitted, key="saliency_head", what="a head for saliency", how=HOW
         values = torch.cat([self.weights.float().flatten(), self.bias.float().view(1)]).cpu().numpy()
         return hashlib.sha256(repr(self.layers).encode() + values.tobytes()).hexdigest()[:16]
 
-    @torch.no_grad()
     def scores(self, seen: ForwardPass) -> Tensor:
         """Log-odds of a pass's tokens, class tokens left out, ``(ΣN,)`` float32; positive is foreground."""
-        rows = zip(stacked_tokens(seen, self.layers), self.weights.to(seen.tokens.values.device), strict=True)
+        return self.of_tokens(stacked_tokens(seen, self.layers))
+
+    @torch.no_grad()
+    def of_tokens(self, stacked: Sequence[Tokens]) -> Tensor:
+        """:meth:`scores` of the tokens of each layer."""
+        rows = zip(stacked, self.weights.to(stacked[0].values.device), strict=True)
         return torch.stack([tokens.values @ own for tokens, own in rows]).sum(0) + self.bias.item()
 
 
@@ -139,7 +143,8 @@ def head_scores(prediction: Prediction, head: TokenHead, others: Tensor | None =
     Shape:
         others ``(ΣN,)`` to ``(ΣN,)`` float32.
     """
-    scores = torch.cat([head.scores(one) for one in prediction.passes]) - MARGIN
+    stacked = each_alone(lambda one: stacked_tokens(one, head.layers), prediction.passes)
+    scores = torch.cat([head.of_tokens(tokens) for tokens in stacked]) - MARGIN
     if others is not None:
         scores = torch.where(others == 0, 0.0, (scores + others - MARGIN) / 2)
     parts = torch.split(scores.double().cpu(), prediction.partition.counts.tolist())
