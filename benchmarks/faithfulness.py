@@ -79,7 +79,7 @@ def print_dependence(cases: list[FaithfulnessCase], samples: list[Sample]) -> No
     for row, case in rows.items():
         random, found = torch.Generator().manual_seed(0), []
         for sample in samples:
-            prediction = case.predictor(case.read(sample))
+            prediction = case.predictor(case.read(sample), crop=False)
             others = torch.randperm(case.predictor.model.config.num_classes, generator=random)[:OTHERS].tolist()
             maps = [prediction.explain(case.method, target) for target in (int(prediction.logits.argmax()), *others)]
             found.append(torch.corrcoef(torch.cat(maps).flatten(1).double())[0, 1:].abs().mean())

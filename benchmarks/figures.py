@@ -123,7 +123,7 @@ def segmentation(args: Args) -> Rows:
     predictor, columns = spit.load(args.model, "cpu"), []
     for file in PHOTOS:
         image = load(file)
-        prediction = predictor(image)
+        prediction = predictor(image, crop=False)
         [seen] = prediction.images  # smaller than a large photo
         found = prediction.segment()
         mask = found.mask[0].numpy()
@@ -171,7 +171,7 @@ def masks(args: Args) -> Image.Image:
     cut = (CUT if args.as_paper else Cut()).to_dict()
     for sample in samples:
         image, truth = read_pair(sample)
-        mask = predictor(image).segment(**cut).mask[0].numpy()
+        mask = predictor(image, crop=False).segment(**cut).mask[0].numpy()
         iou = (mask & truth.foreground).sum() / (mask | truth.foreground).sum()
         tiles.append(Tile(scaled(draw_errors(image, mask, truth)), f"{sample.name}.jpg", f"IoU {iou:.2f}"))
     across = len(SHOWN) // 2

@@ -20,8 +20,8 @@ def main() -> None:
     alone = {}
     for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
         predictor = spit.load("spit_tiny_16", device)
-        alone[device] = [predictor(image).segment().mask[0] for image in images]
-        report(f"alone and in a batch, {device}", alone[device], list(predictor(images).segment().mask))
+        alone[device] = [predictor(image, crop=False).segment().mask[0] for image in images]
+        report(f"alone and in a batch, {device}", alone[device], list(predictor(images, crop=False).segment().mask))
     if "cuda" in alone:
         report("CPU and CUDA", alone["cpu"], alone["cuda"])
 

@@ -96,7 +96,7 @@ def test_a_file_in_timms_names(tmp_path: Path) -> None:
     found = spit.load(tmp_path / "deit.safetensors", device="cpu")
     assert (found.name, found.size, found.model.config.tokenizer) == ("deit", 224, "patch")
     image = torch.rand(1, 3, 32, 32)
-    assert torch.equal(found(image).logits, spit.from_timm(vit())(image))
+    assert torch.equal(found(image, crop=False).logits, spit.from_timm(vit())(image))
 
 
 def test_what_is_no_predictor(model: spit.SpitModel) -> None:
@@ -116,34 +116,35 @@ def test_what_is_no_predictor(model: spit.SpitModel) -> None:
 
 
 @torch.no_grad()
-def test_tensors_are_seen_as_they_are(model: spit.SpitModel, images: list[Tensor]) -> None:
+def test_whole_tensors_are_seen_as_they_are(model: spit.SpitModel, images: list[Tensor]) -> None:
     found = Predictor(model)
     before = [image.clone() for image in images]
     expected = torch.cat([model(image[None]) for image in images]).detach()
     for given in (images, tuple(images), [images[0][None], *images[1:]]):
-        prediction = found(given)
+        prediction = found(given, crop=False)
         assert torch.equal(prediction.logits, expected)
         assert same(prediction.images, images)
-    assert torch.equal(found(images[0]).logits, expected[:1])
-    assert torch.equal(found(torch.stack([images[0], images[2]])).logits, expected[[0, 2]])
-    assert torch.equal(found(images[0] / 255).logits.argmax(1), expected[:1].argmax(1))
-    prediction = found(images)
+    assert torch.equal(found(images[0], crop=False).logits, expected[:1])
+    assert torch.equal(found(torch.stack([images[0], images[2]]), crop=False).logits, expected[[0, 2]])
+    assert torch.equal(found(images[0] / 255, crop=False).logits.argmax(1), expected[:1].argmax(1))
+    prediction = found(images, crop=False)
     prediction.explain("relevance")
     prediction.segment(foreground="class_token")
     assert same(images, before)
 
 
-def test_files_pictures_and_arrays_are_cropped(model: spit.SpitModel, images: list[Tensor], files: list[Path]) -> None:
+def test_all_kinds_of_images_are_cropped_by_default(model: spit.SpitModel, images: list[Tensor], files: list[Path]
+                                                    ) -> None:
     found = Predictor(model)
     expected = [central_square(image, 32, model.config.eval_crop) for image in images]
     pictures = [Image.open(path) for path in files]
     arrays = [np.array(picture) for picture in pictures]
-    for given in (files, [str(path) for path in files], pictures, arrays, [files[0], pictures[1], arrays[2]]):
+    for given in (files, [str(path) for path in files], pictures, arrays, images,
+                  [files[0], pictures[1], arrays[2]], [images[0], files[1], arrays[2]]):
         assert same(found(given).images, expected)
-    for one in (files[1], str(files[1]), pictures[1], arrays[1]):
+    for one in (files[1], str(files[1]), pictures[1], arrays[1], images[1], images[1] / 255):
         assert same(found(one).images, expected[1:2])
-    assert same(found(images, crop=True).images, expected)
-    assert same(found(images, crop=True, size=20).images,
+    assert same(found(images, size=20).images,
                 [central_square(image, 20, model.config.eval_crop) for image in images])
     assert found(files).explain().shape == (3, 32, 32)
     for picture in pictures:
@@ -159,7 +160,7 @@ def test_whole_images_have_maps_at_their_own_pixels(model: spit.SpitModel, image
     sizes = [(40, 40), (28, 40), (40, 40)]
     for maps in (prediction.explain(), prediction.segment().mask, [one[..., 0] for one in prediction.features()]):
         assert [tuple(one.shape) for one in maps] == sizes
-    assert same(prediction.images, found(images, size=14).images)  # tensors are whole by default
+    assert same(prediction.images, found(images, crop=False, size=14).images)
 
 
 def test_resizing() -> None:
@@ -185,9 +186,9 @@ def test_resizing() -> None:
     ([b"GIF89a"], TypeError, "got bytes"),
     ("none.png", ImageError, r"none\.png"),
 ])
-@pytest.mark.parametrize("crop", [None, True, False])
+@pytest.mark.parametrize("crop", [True, False])
 def test_images_that_are_refused(model: spit.SpitModel, given: Any, error: type[Exception], message: str,
-                                 crop: bool | None) -> None:
+                                 crop: bool) -> None:
     with pytest.raises(error, match=message):
         Predictor(model)(given, crop=crop)
 
@@ -195,7 +196,7 @@ def test_images_that_are_refused(model: spit.SpitModel, given: Any, error: type[
 def test_sizes_that_are_refused(model: spit.SpitModel, images: list[Tensor]) -> None:
     with pytest.raises(ValueError, match="size of 1 to 16,384 pixels, got 0"):
         Predictor(model)(images, size=0)
-    with pytest.raises(TypeError, match=r"^expected crop to be True, False or None, got 'no'$"):
+    with pytest.raises(TypeError, match=r"^expected crop to be True or False, got 'no'$"):
         Predictor(model)(images, crop="no")  # type: ignore[arg-type]
 
 
@@ -204,7 +205,7 @@ def test_sizes_that_are_refused(model: spit.SpitModel, images: list[Tensor]) -> 
 
 @torch.no_grad()
 def test_top_and_tokens(model: spit.SpitModel, images: list[Tensor]) -> None:
-    prediction = Predictor(model, "pet")(images)
+    prediction = Predictor(model, "pet")(images, crop=False)
     output = [model(image[None], record=()) for image in images]
     for index, guesses in enumerate(prediction.top(2)):
         chances = output[index].logits[0].softmax(0)
@@ -223,14 +224,14 @@ def test_top_and_tokens(model: spit.SpitModel, images: list[Tensor]) -> None:
 
 
 def test_a_model_without_a_head_names_nothing(images: list[Tensor]) -> None:
-    prediction = Predictor(small(num_classes=0), "trunk")(images)
+    prediction = Predictor(small(num_classes=0), "trunk")(images, crop=False)
     assert prediction.logits.shape == (3, 24)
     with pytest.raises(ValueError, match="trunk: expected a model that knows classes"):
         prediction.top()
 
 
 def test_targets_by_name(model: spit.SpitModel, images: list[Tensor]) -> None:
-    prediction = Predictor(model)(images)
+    prediction = Predictor(model)(images, crop=False)
     assert same(prediction.explain("relevance", "lynx"), prediction.explain("relevance", 1))
     assert same(prediction.explain("relevance", ["lynx", "cup", 0]), prediction.explain("relevance", [1, 3, 0]))
     assert not same(prediction.explain("relevance", "lynx"), prediction.explain("relevance", "cup"))
@@ -239,7 +240,7 @@ def test_targets_by_name(model: spit.SpitModel, images: list[Tensor]) -> None:
 
 
 def test_answers_are_those_of_the_functions(model: spit.SpitModel, images: list[Tensor]) -> None:
-    prediction = Predictor(model)(images)
+    prediction = Predictor(model)(images, crop=False)
     assert same(prediction.explain("rollout"), spit.explain(model, images, "rollout"))
     assert same(prediction.segment(cut_on="keys").mask, spit.segment(model, images, cut_on="keys").mask)
     with pytest.raises(ValueError, match="no_such"):
@@ -247,13 +248,13 @@ def test_answers_are_those_of_the_functions(model: spit.SpitModel, images: list[
 
 
 def test_other_tokens(model: spit.SpitModel, images: list[Tensor]) -> None:
-    first = Predictor(model)(images)
+    first = Predictor(model)(images, crop=False)
     digest = first.predictor.digest
     other = first.with_tokenizer("patch", size=8)
     assert other.partition.counts.tolist() == [25, 20, 25]
     assert other.predictor.model.config.tokenizer == "patch"
     assert other.predictor.digest == digest == weights.digest(other.predictor.model)
-    assert torch.equal(other.logits, Predictor(model.with_tokenizer("patch", size=8))(images).logits)
+    assert torch.equal(other.logits, Predictor(model.with_tokenizer("patch", size=8))(images, crop=False).logits)
 
 
 # How often the model runs
@@ -326,11 +327,11 @@ def test_a_batch_is_tokenized_at_once(images: list[Tensor], calls: Callable[[spi
                                       monkeypatch: pytest.MonkeyPatch) -> None:
     model = small()
     counted = calls(model)
-    Predictor(model)(images).explain("relevance")
+    Predictor(model)(images, crop=False).explain("relevance")
     assert counted == {"tokenizations": 1, "features": 1, "passes": 3, "with gradients": 3}  # on a CPU each alone
     monkeypatch.setattr(predictor, "ALONE", ())
     counted.clear()
-    Predictor(model)(images).explain("relevance")
+    Predictor(model)(images, crop=False).explain("relevance")
     assert counted == {"tokenizations": 1, "features": 1, "passes": 1, "with gradients": 1}
 
 
@@ -340,7 +341,7 @@ def test_prototypes_are_found_once_for_all_images(images: list[Tensor], monkeypa
     hashed = []
     digest = weights.digest
     monkeypatch.setattr(weights, "digest", lambda model: hashed.append(model) or digest(model))
-    prediction = found(images)
+    prediction = found(images, crop=False)
     for _ in range(2):
         prediction.explain("prototype")
     assert len(hashed) == 1
@@ -361,9 +362,9 @@ def test_an_image_alone_and_in_a_batch(tokenizer: str, images: list[Tensor]) -> 
     # Heads as wide as those of real models: in narrower ones SDPA's own sums depend on the number of threads.
     found = Predictor(small(tokenizer=tokenizer, tokenizer_options={"size": 8} if tokenizer == "patch" else {},
                             width=192, heads=3))
-    together, backwards = answers(found(images)), answers(found(images[::-1]))
+    together, backwards = answers(found(images, crop=False)), answers(found(images[::-1], crop=False))
     for index, image in enumerate(images):
-        for name, answer in answers(found(image)).items():
+        for name, answer in answers(found(image, crop=False)).items():
             assert torch.equal(answer[0], together[name][index]), name
             assert torch.equal(answer[0], backwards[name][-1 - index]), name
 
@@ -371,11 +372,11 @@ def test_an_image_alone_and_in_a_batch(tokenizer: str, images: list[Tensor]) -> 
 @pytest.mark.skipif(not has_bf16(), reason="this CPU has no bf16")
 def test_bf16_on_a_cpu(images: list[Tensor]) -> None:
     predictor = spit.load("spit_tiny_16", device="cpu")
-    exact = predictor(images)
+    exact = predictor(images, crop=False)
     answers = []
     for threads in (1, 2):
         with torch_threads(threads), torch.autocast("cpu", torch.bfloat16):
-            answers.append(predictor(images))
+            answers.append(predictor(images, crop=False))
             assert answers[-1].segment().saliency[0].dtype == torch.float32
     torch.testing.assert_close(answers[0].logits.float(), exact.logits, rtol=0, atol=0.15)
     assert torch.equal(answers[0].logits, answers[1].logits)  # threads see the context, and change nothing
@@ -383,9 +384,9 @@ def test_bf16_on_a_cpu(images: list[Tensor]) -> None:
 
 
 def test_too_large_to_keep(model: spit.SpitModel, images: list[Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = answers(Predictor(model)(images))
+    expected = answers(Predictor(model)(images, crop=False))
     monkeypatch.setattr(predictor, "KEPT", 0)
-    prediction = Predictor(model)(images)
+    prediction = Predictor(model)(images, crop=False)
     assert not any(one._traces for one in prediction.passes)
     for name, answer in answers(prediction).items():
         assert same(answer, expected[name]), name
@@ -394,20 +395,20 @@ def test_too_large_to_keep(model: spit.SpitModel, images: list[Tensor], monkeypa
 
 def test_one_pass_for_all_as_on_a_gpu(model: spit.SpitModel, images: list[Tensor], monkeypatch: pytest.MonkeyPatch
                                       ) -> None:
-    expected = answers(Predictor(model)(images))
+    expected = answers(Predictor(model)(images, crop=False))
     monkeypatch.setattr(predictor, "ALONE", ())
-    for name, answer in answers(Predictor(model)(images)).items():
+    for name, answer in answers(Predictor(model)(images, crop=False)).items():
         for one, other in zip(answer, expected[name], strict=True):
             torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
 def test_a_compiled_model(images: list[Tensor]) -> None:
-    expected = answers(Predictor(small())(images))
+    expected = answers(Predictor(small())(images, crop=False))
     model = small()
     model.compile(backend="eager")
     compiled, runs = model.backbone.forward._run, []
     model.backbone.forward._run = lambda *arguments: runs.append(arguments) or compiled(*arguments)
-    prediction = Predictor(model)(images)
+    prediction = Predictor(model)(images, crop=False)
     for name, answer in answers(prediction).items():
         for one, other in zip(answer, expected[name], strict=True):
             torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
@@ -429,7 +430,7 @@ class Mixer(nn.Module):
 def test_a_backbone_without_attention(images: list[Tensor]) -> None:
     spit.register_backbone("quiet_mixer", Mixer)
     model = small(backbone="quiet_mixer")
-    prediction = Predictor(model)(images)
+    prediction = Predictor(model)(images, crop=False)
     assert torch.equal(prediction.logits[:1], model(images[:1]))
     assert prediction.segment().mask[0].shape == (40, 40)
     made = fit_prototypes(model, images)
@@ -447,18 +448,9 @@ def test_arrays_of_every_kind() -> None:
     predictor = Predictor(spit.create_model("vit_tiny_16").eval())
     grey = np.random.default_rng(0).integers(0, 256, (40, 48), dtype=np.uint8)
     colors = np.repeat(grey[:, :, None], 3, 2)
-    wanted = predictor(torch.from_numpy(colors).movedim(-1, 0)).logits
+    wanted = predictor(torch.from_numpy(colors).movedim(-1, 0), crop=False).logits
     for array in (grey, grey[:, :, None], colors, colors[None], (colors / 255).astype(np.float64)):
         assert torch.allclose(predictor(array, crop=False).logits, wanted, atol=1e-5), array.shape
-
-
-def test_a_tensor_is_seen_as_it_is_beside_a_file(tmp_path: Path) -> None:
-    predictor = Predictor(spit.create_model("vit_tiny_16").eval(), size=32)
-    tensor = torch.rand(3, 48, 64, generator=torch.Generator().manual_seed(0))
-    Image.new("RGB", (50, 60), "red").save(tmp_path / "red.png")
-    both = predictor([tensor, tmp_path / "red.png"])
-    assert torch.equal(both.logits[0], predictor(tensor).logits[0])
-    assert [tuple(image.shape[1:]) for image in both.images] == [(48, 64), (32, 32)]
 
 
 def test_a_model_is_no_source() -> None:
@@ -488,8 +480,8 @@ def test_arrays_that_are_views_turned_round(model: spit.SpitModel) -> None:
 
 def test_pixels_that_the_caller_changes_later(model: spit.SpitModel) -> None:
     image = torch.randint(0, 256, (3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    kept = Predictor(model)(image.clone()).segment()
-    prediction = Predictor(model)(image)
+    kept = Predictor(model)(image.clone(), crop=False).segment()
+    prediction = Predictor(model)(image, crop=False)
     image.zero_()
     assert torch.equal(prediction.segment().saliency, kept.saliency)
 

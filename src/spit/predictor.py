@@ -92,7 +92,7 @@ class Predictor:
     Example:
         >>> import spit, torch
         >>> predictor = spit.Predictor(spit.create_model("spit_tiny_16"))
-        >>> predictor(torch.rand(2, 3, 64, 64)).logits.shape
+        >>> predictor(torch.rand(2, 3, 300, 400)).logits.shape
         torch.Size([2, 1000])
     """
 
@@ -146,7 +146,7 @@ class Predictor:
         other._source = self
         return other
 
-    def __call__(self, images: Sources, *, crop: bool | None = None, size: int | None = None) -> "Prediction":
+    def __call__(self, images: Sources, *, crop: bool = True, size: int | None = None) -> "Prediction":
         """Run one pass over images.
 
         Args:
@@ -155,31 +155,25 @@ class Predictor:
                 any sizes. They are not modified. Colours of PIL images are read as those of files; call
                 ``PIL.ImageOps.exif_transpose`` first to turn a photo upright, as is done with paths.
             crop: True resizes each image and takes its central square, as classifiers are evaluated, or the whole
-                image as a square if the model's ``eval_crop`` is None; False takes the whole image. (default: tensors
-                are seen whole, everything else is cropped)
-            size: side of the square (default: the predictor's), or shorter side of whole images (default: their own;
-                images above 512 × 512 pixels are seen at that many). Maps of whole images come back at the image's own
-                pixels.
+                image as a square if the model's ``eval_crop`` is None; False takes the whole image.
+            size: shorter side of what the model sees (default: the predictor's for squares; for whole images their own,
+                up to 512 × 512 pixels in all). Maps of whole images come back at the image's own pixels.
         """
-        if crop is not None and not isinstance(crop, bool):
-            raise TypeError(f"expected crop to be True, False or None, got {crop!r}")
+        if not isinstance(crop, bool):
+            raise TypeError(f"expected crop to be True or False, got {crop!r}")
         _check(self.model, size)  # its mode may have changed
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
         seen: list[Tensor] = []
         originals: list[Tensor] = []
         for item in given:
             whole = _tensors(item)
-            cropped = not isinstance(item, Tensor) if crop is None else crop
-            sides = [size or shorter_side(image) for image in whole]
-            if cropped or any(sides):
+            sides = [None if crop else size or shorter_side(image) for image in whole]
+            if crop or any(sides):
                 image_blocks(whole)  # checks values before resizing clamps them
-            if cropped:
+            if crop:
                 whole = [self.square(image, size) for image in whole]
-                seen += whole
-            else:
-                seen += [image if side is None else resize(image, side)
-                         for image, side in zip(whole, sides, strict=True)]
             originals += whole
+            seen += [image if side is None else resize(image, side) for image, side in zip(whole, sides, strict=True)]
         return Prediction(self, seen, originals)
 
     def square(self, image: Tensor, size: int | None = None) -> Tensor:

@@ -17,7 +17,7 @@ def test_bright_is_much_and_dark_is_little(images):
 
 
 def test_rows(small, images):
-    prediction, values = Predictor(small())(images[0]), torch.rand(40, 40)
+    prediction, values = Predictor(small())(images[0], crop=False), torch.rand(40, 40)
     row = panel_row(prediction, {"flow": values, "mine": values}, "model", "class")
     assert [tile.caption for tile in row] == ["model", "Tokens", "Attention flow", "mine"]
     strips = occlusion_rows(prediction, values, 1, "cat 50.0%")

@@ -72,7 +72,7 @@ def test_relevance_is_the_default(small, images):
     model = small()
     expected = spit.explain(model, images, "relevance")
     assert torch.equal(spit.explain(model, images), expected)
-    assert torch.equal(Predictor(model)(images).explain(), expected)
+    assert torch.equal(Predictor(model)(images, crop=False).explain(), expected)
 
 
 def test_what_cannot_be_explained(small, images):
@@ -153,7 +153,7 @@ NAMES = ("tabby", "Egyptian cat", "crane", "lynx cat", "crane")
 
 @pytest.fixture
 def prediction(small, images):
-    found = Predictor(small())(images)
+    found = Predictor(small())(images, crop=False)
     found.predictor.class_names = NAMES
     return found
 

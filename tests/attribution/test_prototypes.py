@@ -106,7 +106,7 @@ def test_the_class_form_by_hand(small, images):
     block.scale1 = LayerScale(24, 0.5)
     torch.nn.init.uniform_(norm.weight, 0.5, 2)
     made = fit_prototypes(model, images, [0, 1, 2])
-    [seen] = Predictor(model)(images[0]).passes
+    [seen] = Predictor(model)(images[0], crop=False).passes
     with torch.no_grad():
         rows = model.encode(model.tokenize(images[:1])[1], recorder := Recorder({"features": [0]})).values
         entering = block.norm1(recorder.features[0].values)[1:]
@@ -121,14 +121,15 @@ def test_the_class_form_by_hand(small, images):
 def test_only_the_class_form_depends_on_the_class(photo):
     """|corr| of the maps of two classes, and what occlusion says of the bright side."""
     predictor = spit.load("spit_tiny_16", device="cpu")
-    prediction = predictor(photo("coffee", 224))
+    prediction = predictor(photo("coffee", 224), crop=False)
     for form, least, most in (("class", 0, 0.9), ("paper", 0.999, 1.001)):
         maps = [prediction.explain(PrototypeProjection(form=form), target).flatten() for target in (967, 281, 817)]
         same = torch.corrcoef(torch.stack(maps))[0, 1:].abs()
         assert least <= same.min() <= same.max() <= most, form
     espresso = int(prediction.logits.argmax())
     values = prediction.explain(PrototypeProjection())
-    [without_top, without_rest] = (predictor(occlude(torch.stack(prediction.images), rank_pixels(side), 0.2))
+    seen = torch.stack(prediction.images)
+    [without_top, without_rest] = (predictor(occlude(seen, rank_pixels(side), 0.2), crop=False)
                                    .probabilities[0, espresso] for side in (values, -values))
     assert without_top < without_rest / 2
 

@@ -153,7 +153,7 @@ def test_masks_and_classes_of_a_published_model(images: Tensor) -> None:
 
 
 def test_a_predictor_classifies_and_segments_and_says_what_it_cannot(images: Tensor) -> None:
-    seen = spit.Predictor(small(0.5))(images[0])
+    seen = spit.Predictor(small(0.5))(images[0], crop=False)
     assert seen.logits.shape == (1, 7)
     assert seen.segment().mask[0].shape == (96, 96)
     with pytest.raises(ValueError, match="backbone 'merging' does not report its attention"):

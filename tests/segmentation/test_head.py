@@ -37,14 +37,14 @@ def test_scores_by_hand(model: SpitModel, head: TokenHead, scene: Scene) -> None
         rows = out.features[layer].values[1:]
         unit = (rows - rows.mean(1, keepdim=True)) / (rows.var(1, unbiased=False, keepdim=True) + 1e-5).sqrt()
         expected = expected + unit @ own
-    [seen] = Predictor(model)(image).passes
+    [seen] = Predictor(model)(image, crop=False).passes
     torch.testing.assert_close(head.scores(seen), expected, atol=1e-4, rtol=1e-4)
     assert [tokens.values.dtype for tokens in stacked_tokens(seen, (0, 2))] == [torch.float32] * 2
 
 
 def test_methods_differ_and_both_is_the_mean(model: SpitModel, head: TokenHead, file: Path, scene: Scene) -> None:
     image = scene()
-    prediction = Predictor(model)(image)
+    prediction = Predictor(model)(image, crop=False)
     plain = prediction.segment(clean=False)
     cut, learnt, both = (prediction.segment(method=method, token_head=None if method == "cut" else str(file),
                                             clean=False) for method in ("cut", "head", "both"))

@@ -83,7 +83,7 @@ def occlusion_rows(prediction: Prediction, values: Tensor, label: int, before: s
     rows = []
     for name, keep in (("Without the top {:.0%}", False), ("The top {:.0%} alone", True)):
         pictures = torch.cat([occlude(image[None], ranks, share, keep) for share in SHARES])
-        chances = prediction.predictor(pictures).probabilities[:, label].tolist()
+        chances = prediction.predictor(pictures, crop=False).probabilities[:, label].tolist()
         rows.append([Tile(as_picture(picture), name.format(share), f"{before}, now {chance:.1%}")
                      for picture, share, chance in zip(pictures, SHARES, chances, strict=True)])
     return rows

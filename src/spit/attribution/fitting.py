@@ -54,7 +54,8 @@ def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequenc
     tokens, predicted, seen = [], [], 0
     for some in _batches(images, batch):
         one = some[0] if isinstance(some, list | tuple) and some else some
-        prediction = predictor(some, size=size if isinstance(one, str | os.PathLike) else None)
+        cropped = isinstance(one, str | os.PathLike)
+        prediction = predictor(some, crop=cropped, size=size if cropped else None)
         tokens.append(F.normalize(prediction.class_token.float(), dim=1).half())
         predicted.append(prediction.logits.argmax(1))
         seen += len(prediction)

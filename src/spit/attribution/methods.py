@@ -95,7 +95,7 @@ def explain(model: SpitModel | Predictor, images: Sources, method: str | Method 
 
     Args:
         model: in evaluation mode.
-        images: what :class:`spit.Predictor` takes; not modified.
+        images: what :class:`spit.Predictor` takes, whole, of any size; not modified.
         method: a name, or a method with options, such as ``spit.attribution.Lime(samples=1000)`` or
             ``spit.attribution.PrototypeProjection("prototypes.safetensors")``.
         target: the class to explain, by index or name, one for all images or one for each (default: the predicted
@@ -116,7 +116,7 @@ def explain(model: SpitModel | Predictor, images: Sources, method: str | Method 
     """
     predictor = Predictor.of(model)
     chosen = _method(method, predictor)  # refuses an unknown one before the pass
-    return explain_prediction(predictor(images), chosen, target)
+    return explain_prediction(predictor(images, crop=False), chosen, target)
 
 
 def explain_prediction(prediction: Prediction, method: str | Method, target: Target) -> Maps:

@@ -117,9 +117,10 @@ def check_batches() -> Iterator[str]:
     images = _pictures(4)
     for device in machine.devices():
         predictor = load("spit_tiny_16", device["name"])
-        alone = torch.cat([predictor(image).logits.cpu() for image in images])
+        alone = torch.cat([predictor(image, crop=False).logits.cpu() for image in images])
         most = LOGITS * max(1.0, float(alone.abs().max()))
-        for logits in (predictor(images).logits.cpu(), predictor(images.flip(0)).logits.cpu().flip(0)):
+        for logits in (predictor(images, crop=False).logits.cpu(),
+                       predictor(images.flip(0), crop=False).logits.cpu().flip(0)):
             difference = float((logits - alone).abs().max())
             if not difference <= most:
                 yield f"logits on {device['name']} move by {difference:.2g} in a batch; at most {most:.2g} expected"

@@ -68,7 +68,7 @@ class FaithfulnessCase(SquareCase):
 
         Changed images are tokenized again, as the model would see them.
         """
-        prediction = self.predictor(batch)
+        prediction = self.predictor(batch, crop=False)
         whole, classes = prediction.probabilities.max(1)
         start = time.perf_counter()
         maps: Any = prediction.explain(self.method)  # squares of one size: a tensor
