@@ -80,14 +80,15 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
     Example:
         >>> import spit, torch
         >>> predictor = spit.Predictor(spit.create_model("spit_tiny_16", pretrained=True))
-        >>> spit.correspond(predictor(torch.rand(3, 64, 64)), predictor(torch.rand(2, 3, 48, 64)))
+        >>> source, targets = torch.rand(3, 64, 64), torch.rand(2, 3, 48, 64)
+        >>> spit.correspond(predictor(source, crop=False), predictor(targets, crop=False))
         Correspondence(source 64 × 64, 2 targets)
     """
     cut = TokenCut.from_dict(options, "option of correspond")
     if isinstance(source, Prediction):
         if not isinstance(others, Prediction) or targets is not None or size is not None:
             raise TypeError("expected correspond(prediction, others) with a prediction of the targets and no images or "
-                            f"size, got {type(others).__name__}; call predictor(targets, size=…)")
+                            f"size, got {type(others).__name__}; call predictor(targets, crop=False, size=…)")
         first, rest = source, others
     else:
         predictor = Predictor.of(source)
