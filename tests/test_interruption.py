@@ -47,7 +47,7 @@ def test_nobody_asks_outside_a_block() -> None:
 
 @pytest.mark.parametrize("work", [
     lambda prediction: spit.SuperpixelTokenizer()([image[:, : 40 + n] for n, image in enumerate(IMAGES)]),
-    lambda prediction: prediction.predictor(IMAGES, crop=False),
+    lambda prediction: prediction.predictor(IMAGES, crop=False).logits,
     lambda prediction: prediction.segment(),
     lambda prediction: each_alone(lambda index: index, range(3)),
 ], ids=["tokenizing", "passes", "cleaning", "images"])

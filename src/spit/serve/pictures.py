@@ -45,7 +45,9 @@ class Picture:
         """The model's answer; computed again if it was dropped."""
         found = self._prediction
         if found is None:
-            found = self._prediction = self.predictor(self.image, crop=False, size=min(self.height, self.width))
+            found = self.predictor(self.image, crop=False, size=min(self.height, self.width))
+            _ = found.tokens  # the page looks at every layer: one pass that records, where the picture is made
+            self._prediction = found
         return found
 
     @property
