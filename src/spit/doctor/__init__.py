@@ -1,6 +1,9 @@
-"""What ``spit doctor`` finds out: what is installed here, and whether answers repeat exactly on this machine."""
+"""What ``spit doctor`` finds out: what is installed here, and whether spit answers here as it did when it was released.
 
-from spit.doctor.checks import CHECKS, Finding, examine
-from spit.doctor.machine import describe_machine
+``spit bench --check`` compares the partitions of the backends.
+"""
 
-__all__ = ["CHECKS", "Finding", "describe_machine", "examine"]
+from spit.doctor.answers import answer_faults
+from spit.doctor.machine import describe_machine, machine_faults
+
+__all__ = ["answer_faults", "describe_machine", "machine_faults"]

@@ -5,7 +5,8 @@ import platform
 import shutil
 import sys
 import tempfile
-from importlib.metadata import PackageNotFoundError, requires, version
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from spit.kernels.numba.regions import step
 CORE = ("torch", "numpy", "numba", "Pillow", "safetensors")
 OPTIONAL = ("triton", "typer", "rich", "scikit-image", "huggingface_hub", "onnx", "onnxruntime", "timm", "transformers",
             "captum", "ray", "fastapi")
+NVIDIA = Path("/proc/driver/nvidia/version")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -33,6 +35,16 @@ def describe_machine() -> dict[str, Any]:
         "caches": {name: str(path) if path else None for name, path in caches().items()},
         "free": {"disk_bytes": free_disk(), "memory_bytes": free_memory()},
     }
+
+
+def machine_faults() -> Iterator[str]:
+    """One line for a GPU that spit cannot use, and for compiled loops that cannot be kept."""
+    if NVIDIA.exists() and not torch.cuda.is_available():
+        yield "an NVIDIA driver is here, but torch finds no CUDA device; install a CUDA build of torch"
+    if torch.cuda.is_available() and "triton" not in backends():
+        yield "a CUDA device is here, but triton is not installed; pip install triton"
+    if caches()["numba"] is None:
+        yield "numba has no folder that it can write to, so every process compiles again; set NUMBA_CACHE_DIR"
 
 
 def installed(package: str) -> str | None:
@@ -77,13 +89,3 @@ def free_memory() -> int | None:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return None
-
-
-def requirements() -> list[str]:
-    """What spit's own metadata requires, without extras; empty if spit is not installed but only on the path."""
-    for name in ("spit-vit", "spit"):
-        try:
-            return [line for line in requires(name) or [] if "extra ==" not in line]
-        except PackageNotFoundError:
-            continue
-    return []
