@@ -25,7 +25,6 @@ from spit.bench import median_ms, photo_batch
 from spit.bench.photos import sample_photos
 from spit.data.folders import image_paths
 from spit.kernels import Rules
-from spit.kernels.numba.graph import contract_levels
 from spit.tokenizers.preprocess import superpixel_features
 
 SEED = 0
@@ -93,8 +92,8 @@ def print_stages(images: Tensor) -> None:
 def print_settings(images: Tensor) -> None:
     """Sizes of blocks and strips, each alone, in milliseconds of the kernels that they concern."""
     features = superpixel_features(images, "paper")
-    names = ("graph", "preprocess", "strips")
-    graph, preprocess, strips = (import_module(f"spit.kernels.triton.{name}") for name in names)
+    names = ("superpixels", "preprocess", "tiles")
+    graph, preprocess, tiles = (import_module(f"spit.kernels.triton.{name}") for name in names)
     regions = {"region_points", "choose"}
     trials: list[tuple[Any, str, tuple[int, ...], set[str]]] = [
         (graph, "SQUARES", (32, 64, 128, 256), {"weigh_edges"}),
@@ -105,7 +104,7 @@ def print_settings(images: Tensor) -> None:
         (graph, "BLOCK", (256, 512, 1024), regions | {"relabel"}),
         (graph, "BUSY", (4096, 8192, 16384, 2**24), regions | {"sum_regions"}),
         (preprocess, "ROWS", (64, 128, 256), {"_diffuse"}),
-        (strips, "BUSY", (768, 1536, 3072), {"_diffuse", "link_pixels"}),
+        (tiles, "BUSY", (768, 1536, 3072), {"_diffuse", "link_pixels"}),
     ]
     expected = [contracted(features, rules) for rules in (Rules(), RULES)]
     for module, name, values, concerned in trials:
@@ -121,8 +120,8 @@ def print_settings(images: Tensor) -> None:
 
 def contracted(features: Tensor, rules: Rules) -> Tensor:
     """Labels without a recording."""
-    state = import_module("spit.kernels.triton.graph").Graph(features, rules)
-    contract_levels(state)
+    state = import_module("spit.kernels.triton.superpixels").Graph(features, rules)
+    state.contract_levels()
     labels: Tensor = state.final_labels()
     return labels
 

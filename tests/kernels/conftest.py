@@ -15,7 +15,7 @@ from torch import Tensor
 from spit import kernels
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-BLOCKED = ("graph", "refinement", "regions", "preprocess", "features")  # they launch by BLOCK
+BLOCKED = ("superpixels", "refinement", "regions", "preprocess", "features")  # they launch by BLOCK
 
 
 def send(value: Any, device: torch.device) -> Any:
@@ -79,7 +79,7 @@ def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few programs, for regions that exist, not thousands: the interpreter runs them one after another."""
     monkeypatch.setattr("spit.features.extractor.step_of", lambda _: 4)
     monkeypatch.setattr(import_module("spit.kernels.triton.refinement"), "PROGRAMS", 3)
-    monkeypatch.setattr(import_module("spit.kernels.triton.graph"), "BUSY", 12)
+    monkeypatch.setattr(import_module("spit.kernels.triton.superpixels"), "BUSY", 12)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(import_module(f"spit.kernels.triton.{name}"), "BLOCK", 16)
     monkeypatch.setattr(import_module("spit.kernels.triton.launch").blocks, "__defaults__", (16,))
     for name in ("CHUNK", "SQUARES", "WARP_SQUARES", "WARP_REGIONS"):
-        monkeypatch.setattr(import_module("spit.kernels.triton.graph"), name, 32)
+        monkeypatch.setattr(import_module("spit.kernels.triton.superpixels"), name, 32)
 
 
 @pytest.fixture(scope="session")

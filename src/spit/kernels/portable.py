@@ -1,8 +1,11 @@
 """Operations in plain torch that give the same bits on every device, and so need no backends."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from spit.kernels.rules import FRACTION, HALF, SCALE
 from spit.tokens import offsets_of
 
 Levels = list[tuple[Tensor, Tensor]]
@@ -38,6 +41,12 @@ def level_offsets(levels: Levels, features: Tensor) -> list[Tensor]:
     return [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
 
 
+def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], list[Tensor]], Tensor]) -> Tensor:
+    """All levels in one: the region of each pixel, ``(B, H, W)``."""
+    return compose([parents for parents, _ in levels], level_offsets(levels, features)).view(
+        len(features), *features.shape[2:])
+
+
 def join(count: int, u: Tensor, v: Tensor) -> Tensor:
     """The smallest vertex that each of ``count`` vertices is connected to by the edges (u, v)."""
     smallest = torch.arange(count, device=u.device)
@@ -71,3 +80,21 @@ def pieces(fine: Tensor, coarse: Tensor) -> tuple[Tensor, Tensor]:
     firsts = roots == pixels.view(batch, -1)
     numbers = firsts.cumsum(1) - 1  # (B, P): in the numbering of each image
     return numbers.flatten()[roots].view(fine.shape).int(), firsts.sum(1)
+
+
+def saturate(features: Tensor, push: int) -> Tensor:
+    """Increase the saturation: move each channel away from the luma, within [−1, 1].
+
+    The luma is 0.299 R + 0.587 G + 0.114 B. Products are rounded to the nearest, halves upwards.
+
+    Args:
+        push: ``2**FRACTION`` times the factor.
+
+    Shape:
+        ``(B, 3, H, W)`` int16 to the same.
+    """
+    channels = features.int()
+    red, green, blue = channels.unbind(1)
+    luma = ((1225 * red + 2404 * green + 467 * blue + HALF) >> FRACTION)[:, None]
+    pushed: Tensor = luma + ((push * (channels - luma) + HALF) >> FRACTION)
+    return pushed.clamp(-SCALE, SCALE).to(torch.int16)

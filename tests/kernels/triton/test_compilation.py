@@ -55,7 +55,7 @@ backend.diffuse(features, torch.zeros(1, dtype=torch.int32), 1)
 backend.superpixel_labels(torch.cat([features, features], 1)[:, :5], Rules(levels=2, merge_threshold=0.1))
 large = features.repeat(2**14, 1, 1, 1)  # wide strips
 backend.diffuse(large, torch.zeros(1, dtype=torch.int32), 4)
-sys.modules["spit.kernels.triton.graph"].Graph(large, Rules()).link_pixels()
+sys.modules["spit.kernels.triton.superpixels"].Graph(large, Rules()).link_pixels()
 images, labels, offsets = torch.zeros(1, 3, size, size), features[:, 0].int(), torch.tensor([0, 1])
 boxes = torch.tensor([[0, 0, size, size]]).int()
 backend.look_up(images.byte(), torch.zeros(3, 256))

@@ -51,7 +51,7 @@ def test_labels_are_those_of_the_cpu(
 ) -> None:
     monkeypatch.setattr(recording, "room_for", lambda device: 0)  # nothing is recorded
     if not packed:
-        monkeypatch.setattr(import_module("spit.kernels.triton.graph"), "PACKABLE", 1)
+        monkeypatch.setattr(import_module("spit.kernels.triton.superpixels"), "PACKABLE", 1)
     assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
 
 

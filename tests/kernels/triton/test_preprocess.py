@@ -18,7 +18,7 @@ FLUX = _flux_table(torch.device("cpu"))
 @pytest.mark.parametrize("width", [60, 100, 255, 300])
 def test_wide_strips(gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """As in large batches: two, four or eight pixels to a lane."""
-    monkeypatch.setattr(import_module("spit.kernels.triton.strips"), "LARGE", 0)
+    monkeypatch.setattr(import_module("spit.kernels.triton.tiles"), "LARGE", 0)
     features = (mixed((1, 1, 5, width), -SCALE, SCALE) // 4).to(torch.int16)
     expected = reference.diffuse(features, FLUX, 4)
     assert not torch.equal(expected, features)

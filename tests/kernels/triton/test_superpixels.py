@@ -24,7 +24,7 @@ def test_sums_packed_in_pairs_or_not(
     gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, channels: int, packed: bool
 ) -> None:
     if not packed:
-        monkeypatch.setattr(import_module("spit.kernels.triton.graph"), "PACKABLE", 1)
+        monkeypatch.setattr(import_module("spit.kernels.triton.superpixels"), "PACKABLE", 1)
     features = mixed((2, channels, 7, 6), -SCALE, SCALE).to(torch.int16)
     rules = Rules(levels=2, merge_threshold=0.2, max_tokens=3)
     assert_same(gpu.superpixels(features, rules), reference.superpixels(features, rules))
@@ -65,7 +65,7 @@ def test_more_chunks_than_a_program_adds_up_at_once(gpu: Any, mixed: Draw) -> No
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean", "variance"])
 def test_wide_strips_at_level_0(gpu: Any, mixed: Draw, monkeypatch: pytest.MonkeyPatch, similarity: Any) -> None:
     """As in large batches: eight, four or two pixels to a lane, and a second strip with a halo."""
-    monkeypatch.setattr(import_module("spit.kernels.triton.strips"), "LARGE", 0)
+    monkeypatch.setattr(import_module("spit.kernels.triton.tiles"), "LARGE", 0)
     rules = Rules(levels=1, similarity=similarity)
     for width in (60, 100, 130, 300):
         features = mixed((1, 2, 3, width), -SCALE, SCALE).to(torch.int16)

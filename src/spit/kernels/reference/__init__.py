@@ -5,8 +5,9 @@ That is possible because superpixel features and region sums are integers, the c
 the weights that are compared are float32 numbers computed in one fixed order.
 """
 
+from spit.kernels.portable import saturate
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
-from spit.kernels.reference.preprocess import diffuse, look_up, saturate
+from spit.kernels.reference.preprocess import diffuse, look_up
 from spit.kernels.reference.refinement import refine
 from spit.kernels.reference.regions import compose, region_boxes
 from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels

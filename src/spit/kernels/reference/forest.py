@@ -18,29 +18,21 @@ def components(chosen: Tensor) -> tuple[Tensor, int]:
 
 def break_pairs(chosen: Tensor) -> Tensor:
     """Make the smaller of two vertices that chose each other a root."""
-    vertices = torch.arange(len(chosen), device=chosen.device)
+    vertices = torch.arange(len(chosen))
     return torch.where((chosen[chosen] == vertices) & (vertices < chosen), vertices, chosen)
 
 
-def keep_heaviest(chosen: Tensor, weights: Tensor, bound: int, counts: Tensor | None = None) -> Tensor:
-    """Cancel the lightest choices of each image's forest, so that it loses as many trees as one round may.
+def keep_heaviest(chosen: Tensor, weights: Tensor, bound: int) -> Tensor:
+    """Cancel the lightest choices of a forest, so that it loses as many trees as one round may.
 
     Shape:
-        chosen and weights ``(ΣV,)``, counts ``(B,)`` (default: one image); the choices that are left ``(ΣV,)`` int64.
+        chosen and weights ``(V,)``; the choices that are left ``(V,)``.
     """
-    chosen = break_pairs(chosen.long())
-    counts = torch.tensor([len(chosen)]) if counts is None else counts
-    vertices = torch.arange(len(chosen), device=chosen.device)
-    batch = torch.arange(len(counts), device=chosen.device)
-    images = batch.repeat_interleave(counts)
-    children = vertices[chosen != vertices]
-    order = children[weights[children].sort(descending=True, stable=True).indices]
-    order = order[images[order].sort(stable=True).indices]  # image by image, the heaviest first
-    rank = torch.arange(len(order), device=chosen.device) - torch.searchsorted(images[order], batch)[images[order]]
-    joined = torch.minimum((counts - bound).clamp_min(0),
-                           torch.maximum(counts // ROUND, counts - FAR * bound).clamp_min(1))
-    spared = order[rank >= joined[images[order]]]
-    chosen[spared] = spared
+    chosen, count = break_pairs(chosen), len(chosen)
+    children = (chosen != torch.arange(count)).nonzero()[:, 0]
+    joined = min(count - bound, max(count // ROUND, count - FAR * bound, 1))
+    light = children[weights[children].sort(descending=True, stable=True).indices[joined:]]
+    chosen[light] = light
     return chosen
 
 
@@ -48,6 +40,6 @@ def merge_below(edges: Tensor, means: Tensor, threshold: float) -> Tensor:
     """Final thresholding (App. B): the smallest region that each is joined to by edges shorter than the threshold."""
     u, v = edges.unbind(1)
     gap = means[u] - means[v]
-    near = torch.tensor(threshold * threshold, dtype=torch.float32, device=gap.device)
+    near = torch.tensor(threshold * threshold, dtype=torch.float32)
     close = running_sum(gap * gap) < near
     return join(len(means), u[close], v[close])

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spit.kernels.rules import FRACTION, HALF, SCALE
+from spit.kernels.rules import SCALE
 
 
 def look_up(images: Tensor, table: Tensor) -> Tensor:
@@ -36,21 +36,3 @@ def diffuse(features: Tensor, flux: Tensor, steps: int) -> Tensor:
         x[:, :, :, 1:] -= east
         x = x.clamp(-SCALE, SCALE)
     return x.to(torch.int16)
-
-
-def saturate(features: Tensor, push: int) -> Tensor:
-    """Increase the saturation: move each channel away from the luma, within [−1, 1].
-
-    The luma is 0.299 R + 0.587 G + 0.114 B. Products are rounded to the nearest, halves upwards.
-
-    Args:
-        push: ``2**FRACTION`` times the factor.
-
-    Shape:
-        ``(B, 3, H, W)`` int16 to the same.
-    """
-    channels = features.int()
-    red, green, blue = channels.unbind(1)
-    luma = ((1225 * red + 2404 * green + 467 * blue + HALF) >> FRACTION)[:, None]
-    pushed: Tensor = luma + ((push * (channels - luma) + HALF) >> FRACTION)
-    return pushed.clamp(-SCALE, SCALE).to(torch.int16)

@@ -4,14 +4,14 @@ A weight is float32 made from + − × ÷ √ alone, one operation at a time in 
 ``contraction.py``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from spit.kernels.numba.graph import Graph
-from spit.kernels.portable import Levels, level_offsets
+from spit.kernels.portable import Levels, flatten
 from spit.kernels.reference import contraction, forest
 from spit.kernels.reference.regions import compose
 from spit.kernels.rules import Rules
@@ -61,12 +61,6 @@ def pack_levels(images: Sequence[Sequence[Any]]) -> Levels:
     """The levels of each image, tensors or arrays, side by side."""
     return [(torch.cat([torch.as_tensor(parents) for parents in level]).int(),
              torch.tensor([int(parents.max()) + 1 for parents in level])) for level in zip(*images, strict=True)]
-
-
-def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], list[Tensor]], Tensor]) -> Tensor:
-    """All levels in one: the region of each pixel, ``(B, H, W)``."""
-    return compose([parents for parents, _ in levels], level_offsets(levels, features)).view(
-        len(features), *features.shape[2:])
 
 
 class TensorGraph(Graph):

@@ -1,7 +1,7 @@
 """The hot operations as Triton kernels, with the names and results of ``kernels.reference``."""
 # ruff: noqa: F401  (the dispatch looks operations up by name)
 
-from spit.kernels.reference.preprocess import saturate  # plain torch, which runs on any device
+from spit.kernels.portable import saturate
 from spit.kernels.reference.superpixels import between  # its tensors are on the CPU
 from spit.kernels.triton.features import color_patches, region_features, scharr
 from spit.kernels.triton.histograms import gradient_histogram, position_histogram

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from spit.kernels.rules import SCALE
 from spit.kernels.triton.launch import BLOCK, blocks
-from spit.kernels.triton.strips import LANES, cut, east, strip_at, west
+from spit.kernels.triton.tiles import LANES, cut, east, strip_at, west
 
 TOGETHER = 4
 """Diffusion steps of one launch: as many as τ takes. The halo of a strip grows with them."""

@@ -120,3 +120,12 @@ def _compose(lower, upper, below, above, out, BLOCK: tl.constexpr):
         v = chunk + tl.arange(0, BLOCK)
         inside = v < last
         tl.store(out + v, tl.load(upper + start + tl.load(lower + v, inside, 0), inside, 0), inside)
+
+
+@triton.jit
+def relabel(labels, up, new_labels, pixels, room, BLOCK: tl.constexpr):
+    """The label of every pixel in the level above."""
+    image = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    label = tl.load(labels + image * pixels + i, i < pixels, 0)
+    tl.store(new_labels + image * pixels + i, tl.load(up + image * room + label, i < pixels, 0), i < pixels)

@@ -6,10 +6,10 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-
-from spit.kernels.reference.voronoi import settle
+from torch.nn.functional import pad
 
 FAR = tl.constexpr(2**31 - 1)
+ENCLOSED = 2**63 - 1
 
 
 def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
@@ -24,6 +24,57 @@ def nearest_sites(sites: Tensor, height: int, width: int) -> Tensor:
     _nearest[(rows * columns, batch)](sites.contiguous(), members.int(), ends, labels, count, height, width, rows,
                                       columns, SIDE=side, BLOCK=triton.next_power_of_2(side * side))
     return settle(sites, labels)
+
+
+def settle(sites: Tensor, labels: Tensor) -> Tensor:
+    """See :func:`spit.kernels.reference.voronoi.settle`; only pixels that are cut off are looked at.
+
+    Shape:
+        sites ``(B, N, 2)`` and labels ``(B, H, W)`` of the nearest sites to labels ``(B, H, W)``.
+    """
+    wide = pad(labels, (1, 1, 1, 1), value=-1)  # a rim outside all cells, so that the image has no borders to check
+    height, width = wide.shape[1:]
+    cell, loose = wide.view(-1), pad(_stuck(sites, wide), (1, 1, 1, 1)).view(-1)
+    known = 0
+    while len(places := loose.nonzero()[:, 0]) > known:  # the stuck pixels, then what is connected to them
+        known = len(places)
+        near = _neighbors(places, width)
+        loose[torch.where(cell[near] == cell[places, None], near, places[:, None])] = True
+    while len(places) > 0:
+        near = _neighbors(places, width)  # (L, 4)
+        owner = cell[near].long()
+        rows, x = places // width, places % width - 1
+        image, y = rows // height, rows % height - 1
+        site = sites[image[:, None], owner].long()
+        distance = (y[:, None] - site[..., 0]) ** 2 + (x[:, None] - site[..., 1]) ** 2
+        rank = distance * sites.shape[1] + owner  # the nearest, ties to the smallest number
+        rank = rank.masked_fill(loose[near] | (owner < 0), ENCLOSED).amin(1)
+        enclosed = rank == ENCLOSED
+        cell[places] = torch.where(enclosed, cell[places], (rank % sites.shape[1]).to(cell.dtype))
+        loose[places] = enclosed
+        places = places[enclosed]
+    return wide[:, 1:-1, 1:-1].contiguous()
+
+
+def _stuck(sites: Tensor, wide: Tensor) -> Tensor:
+    """Pixels with no neighbour in their cell that is nearer to the site by a row or a column.
+
+    Cells are convex, so a pixel with a path to its site has such a neighbour, and in a piece that is cut
+    off the pixel with the fewest rows and columns to the site has none. The pieces are grown from these
+    few pixels, which is cheaper than a flood of all others.
+    """
+    labels = wide[:, 1:-1, 1:-1]
+    own = labels.flatten(1).long()
+    y, x = (torch.arange(side, device=sites.device, dtype=sites.dtype) for side in labels.shape[1:])
+    dy = y[:, None] - sites[..., 0].gather(1, own).view(labels.shape)
+    dx = x - sites[..., 1].gather(1, own).view(labels.shape)
+    vertical = torch.where(dy > 0, wide[:, :-2, 1:-1], wide[:, 2:, 1:-1])
+    horizontal = torch.where(dx > 0, wide[:, 1:-1, :-2], wide[:, 1:-1, 2:])
+    return (dy != 0) & (dx != 0) & (vertical != labels) & (horizontal != labels)
+
+
+def _neighbors(places: Tensor, stride: int) -> Tensor:
+    return torch.stack([places - stride, places - 1, places + 1, places + stride], dim=1)
 
 
 @triton.jit

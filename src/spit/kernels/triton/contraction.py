@@ -1,7 +1,11 @@
-"""Which neighbour a pixel or a region chooses, in Triton (§2.2); ``edges.py`` weighs the edges between regions.
+"""Which neighbour a pixel or a region chooses, in Triton (§2.2): the weights of ``reference/contraction.py``.
 
 Of a region there is a record of 32-bit numbers: the bits of what is compared, its size, zeros up to a power of two;
 with compactness, in the second half, its box (−y₀, −x₀, y₁, x₁) with inclusive ends, so that bounds only rise.
+
+There is no list of the edges between regions: they are found among the pixels. A lane has a square of four pixels
+a b / c d with the next pixels to the east and to the south, so eight pairs of neighbours. Regions that occur more than
+once in a square get one offer, the best: half of all atomics.
 """
 
 import triton
@@ -9,9 +13,10 @@ import triton.language as tl
 
 from spit.kernels import rules
 from spit.kernels.triton import fields
-from spit.kernels.triton.strips import east, strip_at, west
+from spit.kernels.triton.tiles import east, square_at, strip_at, west
 
 COSINE = tl.constexpr(rules.COSINE)
+EUCLIDEAN = tl.constexpr(rules.EUCLIDEAN)
 VARIANCE = tl.constexpr(rules.VARIANCE)
 NOBODY = tl.constexpr(-(2**63))
 """The key of a region without edges, below all others."""
@@ -40,7 +45,7 @@ def link_pixels(features, directions, height, width, strips, SCALE: tl.constexpr
         after = tl.where(x + 1 < width, _similarity(here, beside, C, KIND), nothing)
         before = tl.where(x > 0, west(after, LANES, COLUMNS), nothing)
         best = north
-        direction = tl.where(north > nothing, 1, 5)  # of trees.HERE
+        direction = tl.where(north > nothing, 1, 5)  # of forest.HERE
         direction = tl.where(before > best, 4, direction)
         best = tl.maximum(best, before)
         direction = tl.where(after > best, 6, direction)
@@ -176,6 +181,132 @@ def key(weight, neighbor):
     bits = (weight + 0.0).to(tl.int32, bitcast=True)  # −0 becomes 0
     order = tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF)
     return (order.to(tl.int64) << 32) | (0x7FFFFFFF - neighbor).to(tl.int64)
+
+
+@triton.jit
+def weigh_edges(labels, up, new_labels, records, keys, height, width, tiles, room, ratio_density, ratio_similarity,
+                MAPPED: tl.constexpr, C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, KIND: tl.constexpr,
+                BOXES: tl.constexpr, NARROW: tl.constexpr, BLOCK: tl.constexpr):
+    """Offer every edge to its two regions: raise their keys to the best."""
+    image, a, b, c, d, b_east, d_east, c_south, d_south = square(
+        labels, up, new_labels, height, width, tiles, room, MAPPED, BLOCK)
+    records += image * room * STRIDE
+    keys += image * room
+    edge = (are_apart(a, b) | are_apart(a, c) | are_apart(b, d) | are_apart(c, d) | are_apart(b, b_east)
+            | are_apart(d, d_east) | are_apart(c, c_south) | are_apart(d, d_south))
+    at_a = about(records, a, edge & (a >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
+    at_b = about(records, b, edge & (b >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
+    at_c = about(records, c, edge & (c >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
+    at_d = about(records, d, edge & (d >= 0), C, WIDTH, STRIDE, BOXES, BLOCK)
+    ratios = (ratio_density, ratio_similarity)
+    to_a, to_b = _offers(a, b, at_a, at_b, ratios, C, KIND, BOXES, NARROW)
+    more, to_c = _offers(a, c, at_a, at_c, ratios, C, KIND, BOXES, NARROW)
+    to_a = tl.maximum(to_a, more)
+    more, to_d = _offers(b, d, at_b, at_d, ratios, C, KIND, BOXES, NARROW)
+    to_b = tl.maximum(to_b, more)
+    more, again = _offers(c, d, at_c, at_d, ratios, C, KIND, BOXES, NARROW)
+    to_c, to_d = tl.maximum(to_c, more), tl.maximum(to_d, again)
+    to_b, to_b_east = _reach(records, b, b_east, at_b, to_b, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
+    to_d, to_d_east = _reach(records, d, d_east, at_d, to_d, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
+    to_c, to_c_south = _reach(records, c, c_south, at_c, to_c, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
+    to_d, to_d_south = _reach(records, d, d_south, at_d, to_d, ratios, C, WIDTH, STRIDE, KIND, BOXES, NARROW, BLOCK)
+    to_b, to_d = _gather(b, to_b, d, to_d)
+    to_c, to_d = _gather(c, to_c, d, to_d)
+    to_a, to_b = _gather(a, to_a, b, to_b)
+    to_a, to_c = _gather(a, to_a, c, to_c)
+    to_b_east, to_d_east = _gather(b_east, to_b_east, d_east, to_d_east)
+    to_c_south, to_d_south = _gather(c_south, to_c_south, d_south, to_d_south)
+    _raise(keys, a, to_a)
+    _raise(keys, b, to_b)
+    _raise(keys, c, to_c)
+    _raise(keys, d, to_d)
+    _raise(keys, b_east, to_b_east)
+    _raise(keys, d_east, to_d_east)
+    _raise(keys, c_south, to_c_south)
+    _raise(keys, d_south, to_d_south)
+
+
+@triton.jit
+def square(labels, up, new_labels, height, width, tiles, room, MAPPED: tl.constexpr, BLOCK: tl.constexpr):
+    """The image, the regions of a square and those of the four pixels behind it, −1 outside the image.
+
+    MAPPED: the labels are those of the level below; those of the square are written for the next level.
+    """
+    image = tl.program_id(1).to(tl.int64)
+    labels += image * height * width
+    new_labels += image * height * width
+    up += image * room
+    y, x = square_at(tiles, BLOCK)
+    a, b = _pair(labels, up, new_labels, y, x, height, width, MAPPED, MAPPED, BLOCK)
+    c, d = _pair(labels, up, new_labels, y + 1, x, height, width, MAPPED, MAPPED, BLOCK)
+    c_south, d_south = _pair(labels, up, new_labels, y + 2, x, height, width, MAPPED, False, BLOCK)
+    b_east = _region(labels, up, y * width + x + 2, (x + 2 < width) & (y < height), MAPPED)
+    d_east = _region(labels, up, (y + 1) * width + x + 2, (x + 2 < width) & (y + 1 < height), MAPPED)
+    return image, a, b, c, d, b_east, d_east, c_south, d_south
+
+
+@triton.jit
+def _pair(labels, up, new_labels, y, x, height, width, MAPPED: tl.constexpr, STORE: tl.constexpr,
+          BLOCK: tl.constexpr):
+    both = x[:, None] + tl.arange(0, 2)[None, :]
+    inside = (both < width) & (y < height)[:, None]
+    pixel = y[:, None] * width + both
+    regions = _region(labels, up, pixel, inside, MAPPED)
+    if STORE:
+        tl.store(new_labels + pixel, regions, inside)
+    return tl.split(regions)
+
+
+@triton.jit
+def _region(labels, up, pixel, inside, MAPPED: tl.constexpr):
+    label = tl.load(labels + pixel, inside, -1)
+    if MAPPED:
+        label = tl.load(up + label, inside, -1)
+    return label
+
+
+@triton.jit
+def are_apart(u, v):
+    """Whether two neighbours belong to two regions; v is outside the image where u is."""
+    return (v >= 0) & (u != v)
+
+
+@triton.jit
+def _offers(u, v, at_u, at_v, ratios, C: tl.constexpr, KIND: tl.constexpr, BOXES: tl.constexpr, NARROW: tl.constexpr):
+    """The keys that u and v get from the edge between them: w(u, v; λ) and the other end."""
+    weight = products(at_u[0], at_v[0], C, KIND)
+    if KIND == EUCLIDEAN:
+        weight = -tl.sqrt_rn(weight)
+    if KIND == VARIANCE:
+        p, q = at_u[1].to(tl.float32), at_v[1].to(tl.float32)
+        weight = -(tl.div_rn(p * q, tl.maximum(p + q, 1.0)) * weight)  # at least 2 but where masked
+    if BOXES:
+        weight = ratios[0] * density(at_u[1], at_v[1], at_u[2], at_v[2], NARROW) + ratios[1] * weight
+    differ = are_apart(u, v)
+    return tl.where(differ, key(weight, v), NOBODY), tl.where(differ, key(weight, u), NOBODY)
+
+
+@triton.jit
+def _reach(records, u, v, at_u, to_u, ratios, C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+           KIND: tl.constexpr, BOXES: tl.constexpr, NARROW: tl.constexpr, BLOCK: tl.constexpr):
+    """The best key of u, also over the edge out of the square, and the key of that edge's other end."""
+    at_v = about(records, v, are_apart(u, v), C, WIDTH, STRIDE, BOXES, BLOCK)
+    more, to_v = _offers(u, v, at_u, at_v, ratios, C, KIND, BOXES, NARROW)
+    return tl.maximum(to_u, more), to_v
+
+
+@triton.jit
+def _gather(u, to_u, v, to_v):
+    """Give v's offer to u if they are one region."""
+    same = u == v
+    return tl.where(same, tl.maximum(to_u, to_v), to_u), tl.where(same, NOBODY, to_v)
+
+
+@triton.jit
+def _raise(keys, region, offer):
+    """Raise a region's best key. Keys only grow, so no atomic is needed if even an outdated key wins."""
+    exists = offer > NOBODY
+    tl.atomic_max(keys + region, offer, exists & (tl.load(keys + region, exists, 0) < offer), sem="relaxed")
 
 
 @triton.jit

@@ -4,14 +4,40 @@ Every image has room of its own, and vertices are numbered within their image. T
 vertices, those of pixels directions (:data:`HERE`): one byte instead of four.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from spit.kernels.rules import FAR, ROUND
 from spit.kernels.triton import fields
-from spit.kernels.triton.squares import square_at
+from spit.kernels.triton.contraction import EUCLIDEAN, about, are_apart, products, square
+from spit.kernels.triton.tiles import square_at
 
 HERE = 5
 """The direction of a pixel that stays alone. A step by (dy, dx) is 4 · (dy + 1) + dx + 1."""
+
+
+def keep_heaviest(chosen: Tensor, weights: Tensor, bound: int, counts: Tensor) -> Tensor:
+    """Cancel the lightest choices of each image's forest, so that it loses as many trees as one round may.
+
+    Shape:
+        chosen and weights ``(ΣV,)``, counts ``(B,)``; the choices that are left ``(ΣV,)`` int64.
+    """
+    chosen = chosen.long()
+    vertices = torch.arange(len(chosen), device=chosen.device)
+    batch = torch.arange(len(counts), device=chosen.device)
+    chosen = torch.where((chosen[chosen] == vertices) & (vertices < chosen), vertices, chosen)  # one root of a pair
+    images = batch.repeat_interleave(counts)
+    children = vertices[chosen != vertices]
+    order = children[weights[children].sort(descending=True, stable=True).indices]
+    order = order[images[order].sort(stable=True).indices]  # image by image, the heaviest first
+    rank = torch.arange(len(order), device=chosen.device) - torch.searchsorted(images[order], batch)[images[order]]
+    joined = torch.minimum((counts - bound).clamp_min(0),
+                           torch.maximum(counts // ROUND, counts - FAR * bound).clamp_min(1))
+    spared = order[rank >= joined[images[order]]]
+    chosen[spared] = spared
+    return chosen
 
 
 @triton.jit
@@ -208,3 +234,81 @@ def sum_regions(chosen, sizes, numbers, sums, records, parents, new_sums, new_re
         if BOXES:
             box = fields.read(records + STRIDE // 2, below, joins, BLOCK, 4, STRIDE)
             _widen(new_records + STRIDE // 2, above, box, joins, BLOCK, STRIDE)
+
+
+@triton.jit
+def start_alone(parents, sizes, room, BLOCK: tl.constexpr):
+    """Every region its own parent."""
+    image = tl.program_id(1).to(tl.int64)
+    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(parents + image * room + v, v, v < tl.load(sizes + image).to(tl.int32))
+
+
+@triton.jit
+def unite_edges(labels, up, new_labels, records, parents, height, width, tiles, room, near, MAPPED: tl.constexpr,
+                C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """Final thresholding (App. B): join the regions of every edge shorter than the root of ``near``."""
+    image, a, b, c, d, b_east, d_east, c_south, d_south = square(
+        labels, up, new_labels, height, width, tiles, room, MAPPED, BLOCK)
+    records += image * room * STRIDE
+    parents += image * room
+    _unite(records, parents, a, b, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, a, c, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, b, d, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, c, d, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, b, b_east, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, d, d_east, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, c, c_south, near, C, WIDTH, STRIDE, BLOCK)
+    _unite(records, parents, d, d_south, near, C, WIDTH, STRIDE, BLOCK)
+
+
+@triton.jit
+def _unite(records, parents, u, v, near, C: tl.constexpr, WIDTH: tl.constexpr, STRIDE: tl.constexpr,
+           BLOCK: tl.constexpr):
+    """Hang the larger root on the smaller one.
+
+    Parents only become smaller and every parent that ever was stays in the tree, so outdated ones do no harm. If
+    another lane came first, the parent that it had put there is joined too.
+    """
+    differ = are_apart(u, v)
+    p, _, _ = about(records, u, differ, C, WIDTH, STRIDE, False, BLOCK)
+    q, _, _ = about(records, v, differ, C, WIDTH, STRIDE, False, BLOCK)
+    open = differ & (products(p, q, C, EUCLIDEAN) < near)
+    while tl.max(open.to(tl.int32), 0) > 0:
+        u = _top(parents, u, open)
+        v = _top(parents, v, open)
+        low, high = tl.minimum(u, v), tl.maximum(u, v)
+        open = open & (low != high)
+        before = tl.atomic_min(parents + high, low, open, sem="relaxed")
+        open = open & (before != high) & (before != low)
+        u, v = tl.where(open, before, u), tl.where(open, low, v)
+
+
+@triton.jit
+def _top(parents, v, mask):
+    """The root of each vertex's tree."""
+    parent = tl.load(parents + v, mask, 0)
+    climbing = mask & (parent != v)
+    while tl.max(climbing.to(tl.int32), 0) > 0:
+        v = tl.where(climbing, parent, v)
+        parent = tl.load(parents + v, climbing, 0)
+        climbing = climbing & (parent != v)
+    return v
+
+
+@triton.jit
+def shorten(parents, sizes, room, BLOCK: tl.constexpr):
+    """Make every root a parent. A row of regions that were joined all at once is one long chain; all of it climbs
+    together, so each step is twice as long as the one before, if it is not read from an old line of the cache.
+    """
+    image = tl.program_id(1).to(tl.int64)
+    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = v < tl.load(sizes + image).to(tl.int32)
+    parents += image * room
+    parent = v
+    climbing = inside
+    while tl.max(climbing.to(tl.int32), 0) > 0:
+        above = tl.load(parents + parent, climbing, 0, cache_modifier=".cg")
+        climbing = climbing & (above != parent)
+        tl.store(parents + v, above, climbing)
+        parent = tl.where(climbing, above, parent)

@@ -11,7 +11,7 @@ from kernels.conftest import DEVICE
 triton = pytest.importorskip("triton", reason="no triton: pip install 'spit-vit[gpu]'")
 tl = pytest.importorskip("triton.language")
 
-from spit.kernels.triton.strips import LANES, cut, east, west  # noqa: E402
+from spit.kernels.triton.tiles import LANES, cut, east, west  # noqa: E402
 
 
 @given(st.integers(1, 3000), st.integers(1, 4), st.sampled_from([1, 2**22]))

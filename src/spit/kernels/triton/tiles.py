@@ -1,7 +1,9 @@
-"""Strips of an image, each walked down row by row by one warp.
+"""How programs share an image: strips and squares of pixels.
 
-A lane holds COLUMNS neighbouring pixels of a row, so a strip is ``LANES · COLUMNS`` pixels wide. The row above stays
-in registers, and one shuffle brings a row's eastern or western neighbours. Strips overlap by a halo on each side.
+One warp walks down a strip row by row. A lane holds COLUMNS neighbouring pixels of a row, so a strip is
+``LANES · COLUMNS`` pixels wide. The row above stays in registers, and one shuffle brings a row's eastern or western
+neighbours. Strips overlap by a halo on each side. Squares of 2×2 pixels, one to a lane, lie in tiles of ACROSS squares
+side by side.
 """
 
 from typing import NamedTuple
@@ -14,6 +16,8 @@ LARGE = 2**22
 """From this many numbers on there are enough strips to fill a GPU with wide ones."""
 BUSY = 1536
 """Strips that keep a GPU busy: with fewer of them, they are cut shorter."""
+ACROSS = 32
+_ACROSS = tl.constexpr(ACROSS)
 
 
 class Strips(NamedTuple):
@@ -80,3 +84,12 @@ def west(row, LANES: tl.constexpr, COLUMNS: tl.constexpr):
     else:
         even, odd = tl.split(tl.reshape(row, (LANES, COLUMNS // 2, 2)))
         return tl.reshape(tl.join(west(odd, LANES, COLUMNS // 2), even), (LANES, COLUMNS))
+
+
+@triton.jit
+def square_at(tiles, BLOCK: tl.constexpr):
+    """Row and column of the first pixel of every square of this program's tile; ``tiles`` lie side by side."""
+    lane = tl.arange(0, BLOCK)
+    y = 2 * (tl.program_id(0) // tiles * (BLOCK // _ACROSS) + lane // _ACROSS)
+    x = 2 * (tl.program_id(0) % tiles * _ACROSS + lane % _ACROSS)
+    return y, x
