@@ -145,3 +145,12 @@ def test_refinement_is_that_of_the_cpu(
     answers = [refine(labels.cuda(), offsets.cuda(), pixels.cuda(), 3) for _ in range(4)]
     for answer in answers:
         assert torch.equal(answer.cpu(), expected)
+
+
+@pytest.mark.parametrize(("size", "cells"), [(1100, 1), (2048, 8), (256, 256), (8, 64)])
+def test_cells_of_few_and_many_sites_are_those_of_the_cpu(size: int, cells: int) -> None:
+    """Blocks of few sites stay small enough for registers."""
+    flat = torch.randperm(size * size, generator=torch.Generator().manual_seed(cells))[:cells].sort().values
+    sites = torch.stack([flat // size, flat % size], dim=-1)[None].int()
+    got = import_module("spit.kernels.triton").nearest_sites(sites.cuda(), size, size)
+    assert torch.equal(got.cpu(), cpu.nearest_sites(sites, size, size))
