@@ -8,7 +8,6 @@ from PIL import Image
 
 import spit
 from spit.batch.options import MAX_BYTES, Work
-from spit.data.capacity import PER_BYTE
 from spit.data.images import MAX_PIXELS
 from spit.data.shards import LONGEST
 from spit.drawing.labels import GREY_REGIONS
@@ -25,7 +24,6 @@ def stated(row: str) -> int:
 
 def test_the_page_states_what_the_code_has() -> None:
     assert stated("pixels of an image file") == MAX_PIXELS
-    assert stated("pixels of an image file, by its bytes") == PER_BYTE["PNG"]
     assert stated("Pillow's own limit") == 2 * Image.MAX_IMAGE_PIXELS
     assert stated("bytes of an image file in `spit batch`") == MAX_BYTES == Work().max_bytes
     assert stated("bytes of a class (`key.cls`) in a shard") == LONGEST

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     path = [*sys.path]
     try:
-        with on_signals(signal.default_int_handler, signal.SIGTERM):
+        with on_signals(signal.default_int_handler, signal.SIGTERM), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="PIL")  # of damaged metadata; damaged images are refused
             return _main(sys.argv[1:] if arguments is None else list(arguments))
     finally:
         sys.path[:] = path  # plugins may have added to it

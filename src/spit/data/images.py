@@ -1,13 +1,9 @@
 """Read image files as tensors, safely also if they are hostile."""
 
-import ctypes
 import io
-import logging
 import os
 import re
 import sys
-import threading
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from spit.data.capacity import capacity
 from spit.errors import ImageError
 
 if TYPE_CHECKING:
@@ -54,8 +49,9 @@ def load_image(source: ImageSource, max_pixels: int = MAX_PIXELS) -> "Tensor":
 
     Args:
         source: a path, the bytes of a file, or a binary file object, which is read to its end and left open.
-        max_pixels: limit on the pixels in the header, checked before decoding. Pillow's own limit, twice
-            ``PIL.Image.MAX_IMAGE_PIXELS`` (default: 179 million), applies too.
+        max_pixels: limit on the pixels in the header, checked before decoding, which takes up to 4 bytes a pixel
+            (16-bit colour 8) even if the data is damaged. Pillow's own limit, twice ``PIL.Image.MAX_IMAGE_PIXELS``
+            (default: 179 million), applies too; Pillow warns beyond half of it, and of damaged metadata.
 
     Shape:
         ``(3, H, W)`` uint8, contiguous.
@@ -93,7 +89,7 @@ def decode(source: ImageSource, max_pixels: int = MAX_PIXELS, least: int | None 
         raise ValueError(f"expected max_pixels of at least 1, got {max_pixels}")
     shown, file = _open(source)
     shown = name or shown
-    with _quiet, file, _identify(file, shown, max_pixels) as image:
+    with file, _identify(file, shown, max_pixels) as image:
         try:
             if least is not None:
                 image.draft(None, (least, least))
@@ -127,7 +123,7 @@ def header_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Width and height according to the header of a file; 0, 0 if it cannot be read."""
     try:
         name, file = _open(path)
-        with _quiet, file:
+        with file:
             return _identify(file, name, sys.maxsize).size
     except ImageError:
         return 0, 0
@@ -188,15 +184,6 @@ def _identify(file: BinaryIO, name: str, max_pixels: int) -> Image.Image:
     if width * height > max_pixels:
         raise ImageError(f"{name}: expected no more than the limit of {max_pixels:,} pixels (max_pixels), got "
                          f"{width} × {height} = {width * height:,}; raise it if you trust the file")
-    size = file.seek(0, io.SEEK_END)
-    try:
-        most = capacity(image, size)
-    except Exception as error:  # damaged tags of a TIFF raise many kinds of errors
-        raise ImageError(f"{name}: expected an image, but its header is damaged ({_reason(error)}); get the file "
-                         "again") from error
-    if width * height > most:
-        raise ImageError(f"{name}: expected a whole {image.format} image, but {size:,} bytes cannot hold {width} × "
-                         f"{height} pixels; its header or data is damaged: get the file again")
     if width < 1 or height < 1:
         raise ImageError(f"{name}: expected at least one pixel, got {width} × {height}; get the file again")
     return image
@@ -241,54 +228,3 @@ def printable(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     name = URL.sub(r"\1//", name, count=1) if URL.match(name) else name
     return name if name.isprintable() else repr(name)
-
-
-def _libtiff() -> ctypes.CDLL | None:
-    """The library in which Pillow reads TIFFs, if its functions can be called."""
-    try:
-        library = ctypes.CDLL(Image.core.__file__)  # type: ignore[attr-defined]
-        library.TIFFSetErrorHandler.restype = ctypes.c_void_p
-        library.TIFFSetErrorHandler.argtypes = [ctypes.c_void_p]
-    except (AttributeError, OSError, TypeError):
-        return None
-    return library
-
-
-class _Quiet:
-    """Hides warnings while any thread decodes: Pillow warns about damaged metadata and sizes, which we check.
-
-    libtiff, which prints its own lines on stderr beside the error that Pillow raises, is silent too.
-
-    ``warnings.catch_warnings`` replaces a list of the whole process, so overlapping uses in two threads can leave the
-    wrong one in place. Here the first thread replaces it and the last one restores it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._depth = 0
-        self._caught = warnings.catch_warnings()
-        self._tiff = _libtiff()
-        self._print: int | None = None  # libtiff's own handler
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._depth == 0:
-                self._caught = warnings.catch_warnings()
-                self._caught.__enter__()
-                warnings.simplefilter("ignore")
-                if self._tiff is not None:
-                    self._print = self._tiff.TIFFSetErrorHandler(None)
-            self._depth += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._caught.__exit__(None, None, None)
-                if self._tiff is not None:
-                    self._tiff.TIFFSetErrorHandler(self._print)
-
-
-_quiet = _Quiet()
-# Pillow logs some errors that it raises too; without any handler, logging would print them on stderr.
-logging.getLogger("PIL").addHandler(logging.NullHandler())
