@@ -10,11 +10,11 @@ over class tokens. The parent of retrofitted models, DeiT-Tiny through ``spit.fr
 import time
 
 from provenance import launch, load_models, model_arguments, open_runner, print_provenance
+from tables.swap import Swap
 from tables.threshold import Threshold
 
 from spit.evaluation.classification import Classification, Head
 from spit.evaluation.samples import labelled_folder, read_real
-from spit.evaluation.swap import Swap
 
 PER_CLASS = 30
 

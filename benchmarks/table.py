@@ -29,18 +29,18 @@ from typing import cast
 from provenance import arguments, launch, open_runner, print_provenance
 from tables.counts import PAPER, Counts
 from tables.protocols import CUT, METHODS, reading, squares
+from tables.runs import OverRuns
+from tables.swap import Swap
 from tables.threshold import Threshold
 
 import spit
 from spit.devices import choose_device
-from spit.evaluation.classification import Classification, Head
+from spit.evaluation.classification import Head
 from spit.evaluation.faithfulness import FaithfulnessProtocol, Methods, cases_of
-from spit.evaluation.intervals import over_runs
 from spit.evaluation.masks import find_samples
 from spit.evaluation.runner import Protocol
 from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
 from spit.evaluation.samples import find_images, labelled_folder, one_part, spread
-from spit.evaluation.swap import Swap
 from spit.tokenizers import NestedTokenizer
 
 Args = argparse.Namespace
@@ -82,7 +82,7 @@ def classification(args: Args) -> Protocol:
     head = Head(real=args.real, head="knn" if args.train else "logits", train=args.train)
     test, train, real = head.folders(args.data, args.limit)
     models = [squares(one, test, args.size) for one in load(args)]
-    return Classification(models, test, head, train, real, over_runs)
+    return OverRuns(models, test, head, train, real)
 
 
 def faithfulness(args: Args) -> Protocol:

@@ -8,11 +8,12 @@ from torch import Tensor
 
 from spit.documents import Sheet
 from spit.evaluation.classification import AnswerCase, SquareProtocol, classify
-from spit.evaluation.intervals import Score, difference, proportion
+from spit.evaluation.intervals import Score, proportion
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import LabelledFolder, spread
 from spit.predictor import Predictor
 from spit.tokenizers import NestedTokenizer
+from tables.runs import difference
 
 PAPER = {  # tokens, images/s and accuracy of SPiT-B16 with gradients at 384²
     0.0: (556.5, 718.7, 0.804),

@@ -1,4 +1,4 @@
-"""``spit evaluate classification`` and ``swap``."""
+"""``spit evaluate classification``, and what its verbs share."""
 
 import json
 from collections.abc import Callable
@@ -54,8 +54,8 @@ def test_an_interrupt_says_how_to_go_on(spit: Run, data: Path, model: Path, tmp_
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spit.evaluation.swap.classify", interrupt)
-    command = ("evaluate", "swap", "--data", data, "--model", model, "--size", 32)
+    monkeypatch.setattr("spit.evaluation.classification.classify", interrupt)
+    command = ("evaluate", "classification", "--data", data, "--model", model, "--size", 32)
     for options, told in (((), "stopped; with --output the"), (("--output", tmp_path / "out"), "stopped; the")):
         result = spit(*command, *options)
         assert (result.code, result.err) == (130, f"spit: {told} same command resumes what was measured\n")
@@ -96,18 +96,12 @@ def test_heads(head: str, spit: Run, data: Path, model: Path) -> None:
     assert spit(*base, "--train", data, "--neighbors", 1).json["rows"][0]["top1"]["value"] == 1
 
 
-def test_swap(spit: Run, data: Path, model: Path) -> None:
-    rows = spit("evaluate", "swap", "--data", data, "--model", model, "--size", 32, "--limit", 2, "--json").json["rows"]
-    assert [row["tokenizer"] for row in rows] == ["patch", "voronoi", "superpixel"]
-    assert rows[1]["top1"]["spread"] is not None
-
-
 def _of_size(model: SpitModel, size: int | None) -> SpitModel:
     model.config = model.config.replace(eval_size=size)
     return model
 
 
-@pytest.mark.parametrize("verb", ["classification", "swap", "faithfulness"])
+@pytest.mark.parametrize("verb", ["classification", "faithfulness"])
 def test_models_are_asked_at_their_own_size(verb: str, spit: Run, data: Path, save_tiny: Callable[..., Path],
                                             tmp_path: Path) -> None:
     own = save_tiny(num_classes=2, eval_size=32)
@@ -126,11 +120,12 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
         return spit("evaluate", verb, *arguments).error
 
     both = ("--data", data, "--model", model)
-    assert "a model of 1000 classes" in error("swap", "--data", data)  # the default model
-    assert "nowhere: expected a folder" in error("swap", "--data", tmp_path / "nowhere", "--model", model)
-    assert "did you mean spit_tiny_16" in error("swap", "--data", data, "--model", "spit_tiny")
-    assert "no trained weights of spit_large_16 come" in error("swap", "--data", data, "--model", "spit_large_16")
-    assert "once, got one twice" in error("swap", *both, "--model", model)
+    assert "a model of 1000 classes" in error("classification", "--data", data)  # the default model
+    assert "nowhere: expected a folder" in error("classification", "--data", tmp_path / "nowhere", "--model", model)
+    assert "did you mean spit_tiny_16" in error("classification", "--data", data, "--model", "spit_tiny")
+    assert "no trained weights of spit_large_16 come" in error("classification", "--data", data, "--model",
+                                                               "spit_large_16")
+    assert "once, got one twice" in error("classification", *both, "--model", model)
     assert "logits, knn, linear" in error("classification", *both, "--head", "svm", "--train", data)
     assert "give one of --train" in error("classification", *both, "--head", "knn")
     assert "go with --head" in error("classification", *both, "--train", data)
@@ -138,7 +133,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     assert "real.json" in error("classification", *both, "--real", tmp_path / "real.json")
     assert "fp32, bf16" in error("classification", *both, "--precision", "fp8")
     (tmp_path / "file").write_text("")
-    assert "got the file" in error("swap", *both, "-o", tmp_path / "file")
+    assert "got the file" in error("classification", *both, "-o", tmp_path / "file")
     (data / "class0" / "0.png").write_text("no image")
     assert "0.png" in error("classification", *both, "--size", 32)
     (data / "class2").mkdir()
@@ -147,7 +142,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
 
 
 def test_help(spit: Run) -> None:
-    for verb in ("classification", "swap"):
+    for verb in ("classification", "faithfulness"):
         assert verb in spit("evaluate", "--help").out
         assert "--device" in spit("evaluate", verb, "--help").out
 
@@ -167,9 +162,9 @@ def test_a_first_run_with_equal_images_has_no_earlier_answers(spit: Run, data: P
 def test_a_journal_of_an_older_version(spit: Run, data: Path, model: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     journal = tmp_path / "out" / "images.jsonl"
-    arguments = ("evaluate", "swap", "--data", data, "--model", model, "--size", 32, "--limit", 1, "-o",
+    arguments = ("evaluate", "classification", "--data", data, "--model", model, "--size", 32, "--limit", 1, "-o",
                  tmp_path / "out")
     journal.write_text('{"case": "0", "image": "class0/0.png", "top": [1], "tokens": 3, "seconds": 1}\n')
-    assert (spit(*arguments).code, spit(*arguments).err) == (0, "7 of 7 answers are taken from an earlier run\n")
+    assert (spit(*arguments).code, spit(*arguments).err) == (0, "1 of 1 answers are taken from an earlier run\n")
     journal.write_text("[1]\n")
     assert "choose another --output or remove it" in spit(*arguments).error

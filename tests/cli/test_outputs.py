@@ -53,7 +53,7 @@ def test_a_folder_is_checked_and_not_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder where not even root may write")
-@pytest.mark.parametrize("verb", ["prototypes --data", "train-head --data", "evaluate swap --data", "batch",
+@pytest.mark.parametrize("verb", ["prototypes --data", "train-head --data", "evaluate classification --data", "batch",
                                   "tokenize", "retrofit --images"])
 def test_a_folder_that_cannot_be_made_is_refused_before_the_work(verb: str, spit: Callable[..., Any],
                                                                  tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.errors import ImageError
 from spit.evaluation.classification import AnswerCase, Classification, Head, Result, class_tokens, seeded
-from spit.evaluation.intervals import over_runs
 from spit.evaluation.runner import Record, Runner
 from spit.evaluation.samples import LabelledFolder, Sample, find_images, labelled_folder, spread
 from spit.predictor import Predictor
@@ -149,20 +148,6 @@ def test_random_tokens_have_a_spread(predictor: Make, labelled: Path) -> None:
     assert (voronoi.runs, voronoi.tokens) == (5, 6)
     assert voronoi.top1.spread is not None
     assert (patch.runs, patch.top1.spread, patch.tokens) == (1, None, 16)
-
-
-def test_the_interval_of_table_g1_is_over_the_runs(predictor: Make, labelled: Path) -> None:
-    folder, model = labelled_folder(labelled).spread(6), predictor("voronoi", cells=6)
-    with Runner() as runner:
-        usual, paper = (runner.evaluate(Classification([model], folder, **scoring))
-                        for scoring in ({}, {"scoring": over_runs}))
-    assert "seeds 0 to 4" in usual.notes
-    assert ("Student" in usual.notes, "Student" in paper.notes) == (False, True)
-    [one], [other] = usual.rows, paper.rows
-    assert (other.top1.value, other.top1.spread) == (one.top1.value, one.top1.spread)
-    assert other.top1.high - other.top1.value == pytest.approx(
-        min(2.7764451 * one.top1.spread / 5**0.5, 1 - one.top1.value))
-    assert paper.document()["interval"] == "Student over several runs, else Wilson, 95 %"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spit.errors import MissingExtra
-from spit.evaluation.intervals import TTest, Z, difference, mean, over_runs, paired_ttest, proportion, share
+from spit.evaluation.intervals import TTest, Z, mean, paired_ttest, proportion, share
 
 
 def wilson(right: int, images: int) -> tuple[float, float]:
@@ -57,17 +57,6 @@ def test_runs_share_their_images() -> None:
     assert "± 0.3536" in str(score)
 
 
-def test_an_interval_over_runs() -> None:
-    """Shares .75, .5 and .25: mean .5, deviation .25, and Student's t of 2 degrees of freedom, 4.3027, over √3."""
-    runs = [[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 0]]
-    score = over_runs(runs)
-    assert (score.value, score.spread, score.images) == (0.5, 0.25, 4)
-    assert (score.low, score.high) == (0.0, 1.0)  # ± .62 is cut to shares
-    close = over_runs([run * 50 + [1, 0] * 400 for run in runs])  # .55, .5 and .45
-    assert close.high - close.value == pytest.approx(4.302653 * 0.05 / sqrt(3))
-    assert over_runs(runs[:1]) == proportion(runs[:1])
-
-
 def test_a_mean() -> None:
     score = mean([1, 2, 3])
     assert (score.value, score.images) == (2, 3)
@@ -80,15 +69,6 @@ def test_a_share_stays_between_0_and_1() -> None:
     assert (score.value, score.high, score.low) == (plain.value, plain.high, 0.0)
     assert plain.low < 0
     assert share([1.0, 1.0, 0.7]).high == 1.0
-
-
-def test_a_difference_is_paired() -> None:
-    ours, base = [[1, 1, 0, 1]], [[1, 0, 0, 1]]
-    assert difference(ours, base).value == 0.25
-    assert difference(ours, base).high - 0.25 == pytest.approx(Z * 0.5 / 2)  # 0, 1, 0, 0 deviate by 1/2
-    same = difference(base, base)
-    assert (same.value, same.low, same.high) == (0, 0, 0)
-    assert difference([[1, 0], [0, 0]], [[0, 0]]).value == 0.25
 
 
 def test_pairs_by_hand_and_by_scipy() -> None:

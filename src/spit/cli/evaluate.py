@@ -12,7 +12,7 @@ from spit.evaluation.options import Computing, Head, MaskFolders, Methods
 from spit.options import Options, option
 from spit.segmentation.options import Cut
 
-MOVED = {"superpixels": "superpixels.py", "threshold": "table.py B2", "counts": "table.py B1"}
+MOVED = {"superpixels": "superpixels.py", "threshold": "table.py B2", "counts": "table.py B1", "swap": "table.py 4"}
 
 
 class Evaluations(Group):
@@ -64,20 +64,6 @@ def classification(data: Data, models: Models, head: Head, computing: Computing,
 
 
 @command
-def swap(data: Data, models: Models, computing: Computing, evaluating: Evaluating, running: Running) -> int:
-    """Accuracy of each model on square patches, Voronoi cells and superpixels, beside the paper's Table 4.
-
-    --data has a folder for each class, as for `spit evaluate classification`. Voronoi cells are drawn five times, seeds
-    0 to 4: mean and standard deviation; the paper does not say how often it draws cells for this table.
-    """
-    from spit.evaluation.samples import labelled_folder
-    from spit.evaluation.swap import Swap
-
-    test = labelled_folder(data).spread(evaluating.limit)
-    return measure(Swap(models.load_measured(running.device), test), evaluating, running, computing)
-
-
-@command
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, baseline: Baseline,
              folders: MaskFolders, merging: Merging, computing: Cutting, evaluating: Evaluating,
              running: Running) -> int:
@@ -119,5 +105,5 @@ def faithfulness(data: Data, models: Models, methods: Methods, computing: Comput
     return measure(FaithfulnessProtocol(data, samples, cases), evaluating, running, computing)
 
 
-for verb in (classification, swap, saliency, faithfulness):
+for verb in (classification, saliency, faithfulness):
     evaluation.command(cls=Command)(verb)

@@ -2,7 +2,7 @@
 
 import base64
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.documents import Sheet
 from spit.evaluation.heads import fit_linear, knn_scores
-from spit.evaluation.intervals import Score, over_runs, proportion, scipy_stats
+from spit.evaluation.intervals import Score, proportion, scipy_stats
 from spit.evaluation.options import Head, RealLabels
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import LabelledFolder, Sample, class_indices
@@ -27,7 +27,6 @@ from spit.wording import plural
 IMAGENET = 1000
 SEEDS = 5  # runs of a model whose tokens are random, as the paper does for RViT
 TOP = 5
-Scoring = Callable[[Sequence[Sequence[float]]], Score]
 
 
 class SquareCase(ModelCase):
@@ -106,12 +105,11 @@ class Result:
         return [[float(label in best[:within]) for best, label in zip(run, self.truth, strict=True)]
                 for run in self.ranked]
 
-    def accuracy(self, within: int = 1, scoring: Scoring = proportion) -> Score | None:
+    def accuracy(self, within: int = 1) -> Score | None:
         """The share of right answers; None if ``within`` holds every class."""
-        return scoring(self.right(within)) if within < self.classes else None
+        return proportion(self.right(within)) if within < self.classes else None
 
-    def real_accuracy(self, real: RealLabels, indices: Sequence[int] | None = None,
-                      scoring: Scoring = proportion) -> Score | None:
+    def real_accuracy(self, real: RealLabels, indices: Sequence[int] | None = None) -> Score | None:
         """The share of first answers among an image's ReaL labels, over images that have labels.
 
         Args:
@@ -121,7 +119,7 @@ class Result:
         if not counted:
             return None
         names = range(self.classes) if indices is None else indices
-        return scoring([[float(names[run[index][0]] in real[index]) for index in counted] for run in self.ranked])
+        return proportion([[float(names[run[index][0]] in real[index]) for index in counted] for run in self.ranked])
 
     def class_accuracy(self) -> float:
         """The mean over the classes of their own share of right answers."""
@@ -211,7 +209,6 @@ class Classification(SquareProtocol):
         test, train: images to test on, and for the knn and linear heads images to learn from.
         head: what names the class.
         real: the ReaL labels of each image, see :func:`spit.evaluation.samples.read_real`.
-        scoring: :func:`proportion`, or :func:`over_runs` for the interval of Table G1.
 
     Raises:
         ValueError: training images for logits, or none for another head.
@@ -224,13 +221,12 @@ Shares of right answers with Wilson's 95 % interval over the images. "By class" 
 Images/s is the model alone, by its median time."""
 
     def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, head: Head = Head(),  # noqa: B008
-                 train: LabelledFolder | None = None, real: RealLabels | None = None,
-                 scoring: Scoring = proportion) -> None:
+                 train: LabelledFolder | None = None, real: RealLabels | None = None) -> None:
         if (head.head == "logits") != (train is None):
             raise ValueError("knn and linear heads learn from training images, and logits take none; got "
                              f"{head.head} {'without' if train is None else 'with'} training images")
         super().__init__(predictors, test if train is None else test.with_classes(train.classes), known=train is None)
-        self.head, self.train, self.real, self.scoring = head, train, real, scoring
+        self.head, self.train, self.real = head, train, real
         self.indices = None if train is None or real is None else class_indices(train, IMAGENET)
 
     @property
@@ -244,26 +240,24 @@ Images/s is the model alone, by its median time."""
         return {**super().settings(runner), **taught}
 
     def about(self) -> dict[str, Any]:
-        interval = "Student over several runs, else Wilson" if self.scoring is over_runs else "Wilson"
-        return {**super().about(), "head": self.head.head, "interval": f"{interval}, 95 %"}
+        return {**super().about(), "head": self.head.head, "interval": "Wilson, 95 %"}
 
     def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
         result = (classify(runner, predictor, self.test) if self.train is None
                   else self._learn(predictor, runner, self.train))
         return [Row(
             model=predictor.name, tokenizer=predictor.model.config.tokenizer, head=self.head.head,
-            runs=len(result.ranked), images=len(result.truth), top1=self.scoring(result.right()),
-            top5=result.accuracy(TOP, self.scoring),
-            real=None if self.real is None else result.real_accuracy(self.real, self.indices, self.scoring),
+            runs=len(result.ranked), images=len(result.truth), top1=proportion(result.right()),
+            top5=result.accuracy(TOP),
+            real=None if self.real is None else result.real_accuracy(self.real, self.indices),
             class_accuracy=result.class_accuracy(), tokens=result.tokens, images_per_second=result.images_per_second,
             penalties=result.penalties)]
 
     def notes_for(self, rows: Sequence[Row]) -> str:
         said = [self.notes]
         if any(row.runs > 1 for row in rows):
-            interval = ", and the interval is Student's over those runs (Table G1)" if self.scoring is over_runs else ""
             said.append('"±" is the standard deviation over five runs, seeds 0 to 4, of a model whose tokens are '
-                        f"random; the value is their mean{interval}.")
+                        "random; the value is their mean.")
         if any(row.real for row in rows):
             said.append("ReaL counts images with a label.")
         return " ".join(said)

@@ -55,19 +55,6 @@ def proportion(runs: Sequence[Sequence[float]]) -> Score:
     return Score(value, float(interval.low), float(interval.high), images, stdev(shares) if len(shares) > 1 else None)
 
 
-def over_runs(runs: Sequence[Sequence[float]]) -> Score:
-    """The share of right answers with Student's interval over the runs, ``± t s/√n``, as Table G1 reports RViT.
-
-    It says how much other runs on the same images would differ, and nothing about other images. One run has
-    :func:`proportion`'s interval.
-    """
-    score = proportion(runs)
-    if score.spread is None:
-        return score
-    half = float(scipy_stats().t.ppf(0.975, len(runs) - 1)) * score.spread / sqrt(len(runs))
-    return replace(score, low=max(score.value - half, 0.0), high=min(score.value + half, 1.0))
-
-
 def mean(values: Sequence[float]) -> Score:
     """A mean with its normal interval, ``± z s/√n``; of one value the interval has no width."""
     value = fmean(values)
@@ -79,15 +66,6 @@ def share(values: Sequence[float]) -> Score:
     """:func:`mean` of values from 0 to 1, with the interval clipped to them."""
     score = mean(values)
     return replace(score, low=max(score.low, 0.0), high=min(score.high, 1.0))
-
-
-def difference(runs: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> Score:
-    """How much better one answers than the other on the same images, with a normal interval of the pairs.
-
-    Pairing removes what makes an image hard for both: the interval is narrower than two of :func:`proportion`.
-    """
-    return mean([fmean(ours) - fmean(theirs)
-                 for ours, theirs in zip(zip(*runs, strict=True), zip(*base, strict=True), strict=True)])
 
 
 def paired_ttest(values: Sequence[float], base: Sequence[float]) -> TTest | None:

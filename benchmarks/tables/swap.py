@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from spit.documents import Sheet
 from spit.evaluation.classification import SEEDS, SquareProtocol, classify
-from spit.evaluation.intervals import Score, difference, proportion
+from spit.evaluation.intervals import Score, proportion
 from spit.evaluation.runner import Runner, family_of
 from spit.predictor import Predictor
+from tables.runs import difference
 
 TOKENIZERS = ("patch", "voronoi", "superpixel")
 PAPER = {  # Table 4, B16: the change of accuracy on ViT, RViT and SPiT tokens, by own tokenizer and gradients
