@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
-    ("errors", "lazy", "wording", "interruption", "options", "documents", "files", "locks"),
+    ("errors", "environment", "lazy", "wording", "interruption", "options", "documents", "files", "locks"),
     ("images", "tokens", "devices", "contrast", "kernels", "partition", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
@@ -22,7 +22,7 @@ LAYERS = (
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"), ("predictor", "serve"),  # imported when asked
+ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"),  # imported when asked
            ("conventions", "hub"), ("partition", "drawing")}
 MOST_LINES = 400
 

@@ -20,6 +20,7 @@ from spit.data.crops import central_square
 from spit.data.images import load_image, to_rgb
 from spit.devices import choose_device
 from spit.drawing.notebook import prediction_png
+from spit.drawing.pictures import draw_overlay
 from spit.forward_pass import ForwardPass, each_alone
 from spit.images import conversion, image_blocks, quantize, to_float
 from spit.model import SpitModel
@@ -297,14 +298,11 @@ class Prediction:
         """The same images and weights on other tokens; one more pass."""
         return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.originals)
 
-    def show(self, index: int = 0) -> Any:
-        """The explorer's view of one image in a notebook: levels, tokens, similarity and attention under the pointer.
-
-        Needs the extra ``notebook`` (anywidget); without it, a static picture of the tokens.
-        """
-        from spit.serve.widget import show  # which imports this module
-
-        return show(self, index)
+    def show(self, index: int = 0) -> "Picture":
+        """One image with the outlines of its tokens; a notebook shows it."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"expected an image from 0 to {len(self) - 1}, got {index}")
+        return draw_overlay(self.images[index].cpu(), self.partition[index].to("cpu"))
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""

@@ -442,10 +442,9 @@ def test_segment_and_edit(visit: Make, cat: bytes, prediction: spit.Prediction, 
     guest.until("document.getElementById('snippet').textContent.includes('changed by hand')")
     assert np.array_equal(run_snippet(guest, tmp_path, {"cat.png": cat}, "mask.tolist()"), edited)
     document = json.loads(guest.download("COCO-RLE"))
-    from spit.segmentation.rle import decode_mask
-
     found = document["annotation"]["segmentation"]
-    assert np.array_equal(decode_mask(**found), edited)
+    runs = np.repeat(np.arange(len(found["counts"])) % 2 == 1, found["counts"])
+    assert np.array_equal(runs.reshape(found["size"], order="F"), edited)
     assert document["annotation"]["area"] == edited.sum()
     white = np.asarray(Image.open(io.BytesIO(guest.download("Mask PNG"))).convert("L"))
     assert np.array_equal(white > 127, edited)
@@ -555,7 +554,8 @@ def test_every_view_can_be_taken_away(visit: Make, cat: bytes, name: str) -> Non
     assert picture.height == 200
     assert picture.width >= 300
     with np.load(io.BytesIO(guest.download("NPZ"))) as arrays:
-        assert any(one.shape == (200, 300) for one in arrays.values())
+        assert arrays["labels"].shape == (200, 300)
+        assert len(arrays["tokens"]) == len(arrays["regions"]) == arrays["labels"].max() + 1
     document = json.loads(guest.download("COCO-RLE" if name == "segment" else "JSON"))
     assert (document["width"], document["height"]) == (300, 200)
     seen = np.asarray(Image.open(io.BytesIO(guest.download("Picture"))).convert("RGB"))
@@ -613,9 +613,6 @@ def test_offline(visit: Make, cat: bytes) -> None:
     guest.choose("cat.png", cat)
     for name in TABS:
         guest.tab(name)
-    guest.page.goto(guest.address + "docs")
-    guest.page.wait_for_selector("body[data-ready]", state="attached")
-    assert guest.page.locator(".route").count() >= 8
 
 
 def test_light_and_dark(visit: Make, cat: bytes) -> None:
@@ -640,30 +637,11 @@ def test_phone(visit: Make, cat: bytes) -> None:
     for name in TABS:
         guest.tab(name)
         assert guest.ask("document.documentElement.scrollWidth") <= 360
-    guest.page.goto(guest.address + "docs")
-    guest.page.wait_for_selector("body[data-ready]", state="attached")
-    assert guest.ask("document.documentElement.scrollWidth") <= 360
 
 
-def test_both_renderers_paint_the_same(visit: Make, cat: bytes) -> None:
-    views = []
-    for renderer in ("webgl", "2d"):
-        guest = visit(f"?renderer={renderer}")
-        guest.choose("cat.png", cat)
-        if guest.page.get_attribute(".stage-canvas", "data-renderer") != renderer:
-            pytest.skip(f"this Chromium has no {renderer}")
-        guest.page.get_by_role("radio", name="Mean colours").click()
-        guest.page.focus(".stage-canvas")
-        guest.page.keyboard.press("ArrowRight")
-        guest.settle()
-        views.append(guest.canvas())
-    assert np.abs(views[0] - views[1]).mean() < 8  # lines are a little thinner in one
-
-
-@pytest.mark.parametrize("renderer", ["webgl", "2d"])
-def test_hover_asks_the_server_nothing(visit: Make, cat: bytes, renderer: str) -> None:
+def test_hover_asks_the_server_nothing(visit: Make, cat: bytes) -> None:
     """Similarity and highlights are computed in the browser; ``benchmarks/explorer.py`` times them."""
-    guest = visit(f"?renderer={renderer}")
+    guest = visit()
     guest.choose("cat.png", cat)
     guest.move(0.5, 0.5)
     guest.settle()
@@ -709,9 +687,6 @@ def test_axe_finds_nothing_serious(visit: Make, cat: bytes, axe: str, scheme: st
     for name in TABS:
         guest.tab(name)
         look(name)
-    guest.page.goto(guest.address + "docs")
-    guest.page.wait_for_selector("body[data-ready]", state="attached")
-    look("docs")
     assert faults == []
 
 

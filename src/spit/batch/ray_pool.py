@@ -17,6 +17,7 @@ from typing import Any
 from spit.batch.options import Cluster
 from spit.batch.worker import Done, Job, Worker
 from spit.devices import choose_device
+from spit.environment import environment
 from spit.errors import MissingExtra, SpitError
 from spit.interruption import kept_handlers
 
@@ -49,8 +50,13 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
         place = choose_device(device)
         yield Place(0, place, cluster.decoders or _decoders(place, os.cpu_count() or 1, 1), 0, 0)
         return
-    local = cluster.address is None
-    ray = _ray(quiet=local)
+    quiet = {"RAY_BACKEND_LOG_LEVEL": "fatal"} if cluster.address is None else {}  # its lines would stand beside ours
+    with environment(RAY_USAGE_STATS_ENABLED="0", **quiet):
+        yield from _open_ray(cluster, device)
+
+
+def _open_ray(cluster: Cluster, device: str) -> Iterator[Place]:
+    local, ray = cluster.address is None, _ray()
     # The address "local" starts a Ray; none would join one that another user of this machine has started.
     own: dict[str, Any] = {"num_cpus": max(cluster.workers or 0, os.cpu_count() or 1), "object_store_memory": STORE,
                            "include_dashboard": False} if local else {}
@@ -164,10 +170,7 @@ def _silent_start() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _ray(quiet: bool = False) -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if quiet:
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its lines would stand beside ours on stderr
+def _ray() -> Any:
     try:
         import ray
         import ray.data

@@ -4,13 +4,13 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from spit.environment import environment
 from spit.errors import MissingExtra
 from spit.interruption import STOPPED, on_signals
 
@@ -55,18 +55,6 @@ def _main(given: list[str]) -> int:
     except KeyboardInterrupt:  # before typer runs
         print("spit: stopped", file=sys.stderr)
         return STOPPED
-
-
-@contextmanager
-def environment(**defaults: str) -> Iterator[None]:
-    """Set variables of the environment that have no value, until the block ends; libraries read them at their start."""
-    missing = {name: value for name, value in defaults.items() if name not in os.environ}
-    os.environ.update(missing)
-    try:
-        yield
-    finally:
-        for name in missing:
-            os.environ.pop(name, None)
 
 
 class PluginError(ImportError):

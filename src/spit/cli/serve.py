@@ -1,13 +1,13 @@
 """``spit serve``: the explorer's page and the HTTP service."""
 
 import json
-import os
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
 from spit.cli.console import show, waiting
 from spit.cli.options import Models, Running, listed
+from spit.environment import environment
 from spit.errors import MissingExtra
 from spit.options import Options, same
 from spit.serve.options import ServeOptions
@@ -28,10 +28,15 @@ class Serving(Options):
 def serve(models: Serving, options: ServeOptions, running: Running) -> int:
     """Serve the explorer's page and an HTTP API.
 
-    Prints the address; the page is there, and the API's documentation below /docs. Only this machine can reach it
-    unless --host says otherwise, which needs --token. Requests may name the models given, the first by default, and
+    Prints the address; the page is there, and the API's description at /openapi.json. Only this machine can reach
+    it unless --host says otherwise, which needs --token. Requests may name the models given, the first by default, and
     those whose weights come with spit. An interrupt finishes the requests that were taken.
     """
+    with environment(**CACHES):  # which torch reads when it first multiplies
+        return _serve(models, options, running)
+
+
+def _serve(models: Serving, options: ServeOptions, running: Running) -> int:
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
@@ -42,8 +47,6 @@ def serve(models: Serving, options: ServeOptions, running: Running) -> int:
     from spit.serve.app import create_app
     from spit.serve.models import Models as Served
 
-    for name, value in CACHES.items():  # read when torch first multiplies
-        os.environ.setdefault(name, value)
     with waiting("Loading the model"):
         app = create_app(options, Served(listed(models.model), running.device))
     address = f"[{options.host}]" if ":" in options.host else options.host

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from multiprocessing import Pipe
@@ -97,6 +98,7 @@ def _received(pipe: Connection, processes: "dict[Connection, subprocess.Popen[by
 def serve(descriptor: int, file: str, threads: int) -> None:
     """Answer images from a pipe until it is closed; the work is pickled in a file."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    warnings.filterwarnings("ignore", module="PIL")  # as in the parent
     with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):  # the parent has ended, or ends this process
         pipe = Connection(descriptor)
         sys.path[:] = pipe.recv()

@@ -48,16 +48,8 @@ def create_app(options: ServeOptions, models: Models) -> FastAPI:
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
-        return _file("index.html")
-
-    @app.get("/docs", include_in_schema=False)
-    async def documentation() -> FileResponse:
-        return _file("docs.html")
+        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
 
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     app.add_middleware(Gate, options=options, metrics=service.metrics)
     return app
-
-
-def _file(name: str) -> FileResponse:
-    return FileResponse(PAGE / name, media_type="text/html; charset=utf-8", headers={"Cache-Control": "no-cache"})

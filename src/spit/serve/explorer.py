@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 
 from spit import __version__
@@ -10,7 +11,16 @@ from spit.attribution.methods import METHODS
 from spit.segmentation.correspondence import scenes
 from spit.segmentation.options import Cut
 from spit.serve import snippets
-from spit.serve.answers import encode_half, read_class, scaled, segment, segmentation_json, top_classes, watched
+from spit.serve.answers import (
+    encode_bytes,
+    encode_half,
+    read_class,
+    scaled,
+    segment,
+    segmentation_json,
+    top_classes,
+    watched,
+)
 from spit.serve.errors import ApiError
 from spit.serve.memory import release
 from spit.serve.models import TOKENIZERS
@@ -97,7 +107,7 @@ def explorer_routes(service: Service) -> APIRouter:
             return Response(data, media_type=kind)
 
     serve_bytes("image.png", "image/png", lambda picture: picture.image_png)
-    serve_bytes("labels.png", "image/png", lambda picture: picture.labels_png)
+    serve_bytes("labels.bin", BINARY, lambda picture: picture.labels_bin)
     serve_bytes("parents.bin", BINARY, lambda picture: picture.parents)
     serve_bytes("regions.bin", BINARY, lambda picture: picture.regions_bin)
 
@@ -108,6 +118,14 @@ def explorer_routes(service: Service) -> APIRouter:
             data = await service.alone(request, lambda: picture.tokens_bin)
         service.pictures.trim()
         return Response(data, media_type=BINARY, headers=_shape(picture.tokens, len(data) // (2 * picture.tokens)))
+
+    @router.get("/pictures/{id}/tokens.npz")
+    async def arrays(request: Request, id: str) -> Response:
+        picture = find(id)
+        with service.batcher:
+            data = await service.alone(request, picture.npz)
+        service.pictures.trim()
+        return Response(data, media_type="application/zip")
 
     @router.get("/pictures/{id}/attention.bin")
     async def attention(request: Request, id: str, layer: int = -1) -> Response:
@@ -145,7 +163,8 @@ def explorer_routes(service: Service) -> APIRouter:
             asked = validate(SegmentPicture, await read_json(request))
             found = await ask(request, lambda: segment(picture.prediction, asked.method, asked.clean, asked.tau),
                               picture)
-        return {**segmentation_json(found, 0), "values": encode_half(found.values), "clean": asked.clean}
+        return {**segmentation_json(found, 0), "pixels": encode_bytes(np.packbits(found.mask[0].cpu().numpy())),
+                "values": encode_half(found.values), "clean": asked.clean}
 
     @router.post("/correspond")
     async def correspond(request: Request) -> dict[str, Any]:

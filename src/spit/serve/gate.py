@@ -23,7 +23,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
-OPEN = {"/", "/docs", "/openapi.json", "/health", "/ready", "/v1/health", "/v1/ready", "/explorer/about"}
+OPEN = {"/", "/openapi.json", "/health", "/ready", "/v1/health", "/v1/ready", "/explorer/about"}
 DRAINED = 4  # times the largest request that is read and thrown away, so that a browser sees the error
 PATIENCE = 5.0  # seconds for that
 

@@ -98,10 +98,18 @@ class Picture:
         """The picture as the model sees it."""
         return _png(as_picture(self.image))
 
-    @cached_property
-    def labels_png(self) -> bytes:
-        """The label map of the finest level that travels, 16-bit grey."""
-        return _png(Image.fromarray(self.labels.astype(np.uint16)))
+    @property
+    def labels_bin(self) -> bytes:
+        """The label map of the finest level that travels, ``(H, W)`` uint16."""
+        return self.labels.astype("<u2").tobytes()
+
+    def npz(self) -> bytes:
+        """Labels, final tokens and figures of the tokens as an NPZ file."""
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, labels=self.token_labels.astype(np.uint16),
+                            tokens=np.frombuffer(self.tokens_bin, "<f2").reshape(self.tokens, -1),
+                            regions=np.frombuffer(self.regions_bin, "<f4").reshape(self.tokens, -1))
+        return buffer.getvalue()
 
     @cached_property
     def tokens_bin(self) -> bytes:

@@ -76,7 +76,7 @@ export function upload(path, form, tell, signal) {
 /** The parts of a picture that the server keeps, for Picture.load. */
 export function pictureSource(id) {
   const at = `explorer/pictures/${id}`;
-  return {at, image: () => blob(`${at}/image.png`), labels: () => bytes(`${at}/labels.png`),
+  return {at, image: () => blob(`${at}/image.png`), labels: () => bytes(`${at}/labels.bin`),
     parents: () => bytes(`${at}/parents.bin`), tokens: () => bytes(`${at}/tokens.bin`),
     regions: () => bytes(`${at}/regions.bin`), attention: (layer) => bytes(`${at}/attention.bin?layer=${layer}`)};
 }

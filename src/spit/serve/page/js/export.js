@@ -1,13 +1,12 @@
-/** Views as files: PNG at the picture's own pixels, NPZ and JSON. */
+/** Views as files: PNG at the picture's own pixels, and JSON. */
 
-import {makeNpz} from "./binary.js";
 import {save} from "./dom.js";
 
-import {PlainPainter} from "./painter.js";
+import {Painter} from "./painter.js";
 
 /** A stage at its picture's own pixels, without the highlighted token's neighbours being lost to the screen's size. */
 export function render({picture, painter}) {
-  const canvas = new OffscreenCanvas(1, 1), copy = new PlainPainter(canvas);
+  const canvas = new OffscreenCanvas(1, 1), copy = new Painter(canvas);
   copy.setPhoto(picture.pixels, picture.width, picture.height);
   copy.ratio = 1;
   canvas.width = picture.width;
@@ -45,6 +44,5 @@ export async function saveMany(name, stages) {
 }
 
 export {save};
-export const saveNpz = (name, arrays) => save(`${name}.npz`, makeNpz(arrays));
 export const saveJson = (name, value) =>
   save(`${name}.json`, new Blob([JSON.stringify(value, null, 1)], {type: "application/json"}));

@@ -147,7 +147,7 @@ class App {
       this.stage.fit();
     }
     view.enter();
-    const shown = [...view.downloads(), ["Picture", "as the model saw it", () => this.savePicture()]];
+    const shown = [...view.downloads(), ["NPZ", "labels, tokens and regions", () => this.saveArrays()], ["Picture", "as the model saw it", () => this.savePicture()]];
     at("downloads").replaceChildren(...shown.map(([kind, text, run]) =>
       h("button", {type: "button", class: "download", onclick: () => this.attempt(async () => run(), `Making ${kind}`)},
         h("span", {class: "download-kind"}, kind), h("span", {class: "hint"}, text))));
@@ -194,7 +194,7 @@ class App {
   savePng(kind) { return files.savePng(`${this.stem}.${kind}`, files.render(this.stage)); }
   saveImage(kind, image) { return files.saveImage(`${this.stem}.${kind}`, image); }
   saveMany(kind, stages) { return files.saveMany(`${this.stem}.${kind}`, stages); }
-  saveNpz(kind, arrays) { files.saveNpz(`${this.stem}.${kind}`, arrays); }
+  async saveArrays() { files.save(`${this.stem}.tokens.npz`, await api.blob(`${this.picture.at}/tokens.npz`)); }
   saveJson(kind, value) {
     const {model} = this.options;
     files.saveJson(`${this.stem}.${kind}`, {image: this.picture.file.name, width: this.picture.width,

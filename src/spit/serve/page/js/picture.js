@@ -1,6 +1,6 @@
 /** Picture: a photo that the server has seen, with everything the page computes from it. */
 
-import {halfTable, halfToFloat, readGreyPng} from "./binary.js";
+import {halfTable, halfToFloat} from "./binary.js";
 
 const KEPT_LAYERS = 4; // of attention, a few MB each
 
@@ -15,7 +15,7 @@ export class Picture {
     Object.assign(picture, {about, source, file, options, id: about.id, at: source.at});
     const [image, labels, parents] = await Promise.all([source.image(), source.labels(), source.parents()]);
     await picture._photo(image);
-    await picture._levels(labels, new Uint16Array(parents));
+    picture._levels(new Uint16Array(labels), new Uint16Array(parents));
     return picture;
   }
 
@@ -33,9 +33,7 @@ export class Picture {
     Object.assign(this, {bitmap, width, height, pixels: context.getImageData(0, 0, width, height).data});
   }
 
-  async _levels(png, parents) {
-    const {width, height, values} = await readGreyPng(png);
-    if (width !== this.width || height !== this.height) throw new Error("labels and image differ in size");
+  _levels(values, parents) {
     const counts = this.about.levels.map((level) => level.regions);
     const first = this.about.label_level;
     this.counts = counts;

@@ -1,7 +1,7 @@
 /** Stage: one picture on a canvas that can be pointed at, tapped and walked by keyboard. */
 
 import {h} from "./dom.js";
-import {createPainter} from "./painter.js";
+import {Painter} from "./painter.js";
 
 const WALK = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1]};
 
@@ -16,8 +16,7 @@ export class Stage {
       "aria-roledescription": "picture", "aria-keyshortcuts": "ArrowLeft ArrowRight ArrowUp ArrowDown Enter Escape"});
     this.caption = h("figcaption", {class: "stage-caption"}, caption);
     this.element = h("figure", {class: "stage"}, this.canvas, this.caption);
-    this.painter = createPainter(this.canvas);
-    this.canvas.dataset.renderer = this.painter.kind;
+    this.painter = new Painter(this.canvas);
     this._listen();
     new ResizeObserver(() => this.fit()).observe(this.element);
   }

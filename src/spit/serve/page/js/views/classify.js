@@ -85,10 +85,8 @@ export class ClassifyView {
     const {app, picture} = this;
     return [
       ["PNG", "this view", () => app.savePng("classify")],
-      ["JSON", "classes", () => app.saveJson("classify", {classes: picture.about.classes})],
-      ["NPZ", "attention of the class token", () => app.saveNpz("classify", {
-        labels: {data: picture.labels(), shape: [picture.height, picture.width]},
-        attention: {data: this.values ?? new Float32Array(0), shape: [this.values?.length ?? 0]}})],
+      ["JSON", "classes, attention of the class token", () => app.saveJson("classify",
+        {classes: picture.about.classes, attention: [...(this.values ?? [])]})],
     ];
   }
 }

@@ -146,8 +146,6 @@ export class CompareView {
     const {app} = this;
     return [
       ["PNG", "side by side", () => app.saveMany("compare", this.slots.map((slot) => slot.stage))],
-      ["NPZ", "labels of each", () => app.saveNpz("compare", Object.fromEntries(this.slots.map(({title, picture}) => [
-        title.toLowerCase().replace(/\W+/g, "_"), {data: picture.labels(), shape: [picture.height, picture.width]}])))],
       ["JSON", "classes of each", () => app.saveJson("compare", {compared: this.slots.map(({title, picture}) => ({
         title, tokens: picture.tokens, classes: picture.about.classes}))})],
     ];

@@ -143,15 +143,6 @@ export class CorrespondView {
     const {app} = this;
     return [
       ["PNG", "side by side", () => app.saveMany("correspond", this.slots.map((slot) => slot.stage))],
-      ["NPZ", "labels and tokens", async () => {
-        const arrays = {};
-        for (const [n, slot] of this.slots.entries()) {
-          const {values, count, width} = await slot.picture.units();
-          arrays[`labels_${n}`] = {data: slot.picture.labels(), shape: [slot.picture.height, slot.picture.width]};
-          arrays[`tokens_${n}`] = {data: values, shape: [count, width]};
-        }
-        app.saveNpz("correspond", arrays);
-      }],
       ["JSON", "best match of each token", () => app.saveJson("correspond", {pictures: this.slots.map((slot) => slot.picture.file.name),
         matches: this._matches()})],
     ];

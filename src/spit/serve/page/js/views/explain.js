@@ -151,10 +151,6 @@ export class ExplainView {
     const {app, picture} = this, about = () => ({method: this.method, target: this.target, values: [...(this.values ?? [])]});
     return [
       ["PNG", "this view", () => app.savePng("explain")],
-      ["NPZ", "values and labels", () => app.saveNpz("explain", {
-        labels: {data: picture.labels(), shape: [picture.height, picture.width]},
-        values: {data: this.values ?? new Float32Array(0), shape: this.values?.length === picture.tokens
-          ? [picture.tokens] : [picture.height, picture.width]}})],
       ["JSON", "values of the tokens", () => app.saveJson("explain", about())],
     ];
   }

@@ -1,7 +1,7 @@
 /** Segment: the salient object; regions are added or removed by a click, and the mask follows. */
 
 import * as api from "../api.js";
-import {base64Bytes, halfToFloat, maskToRuns, packRuns, runsToMask, unpackRuns} from "../binary.js";
+import {base64Bytes, halfToFloat, maskToRuns, unpackBits} from "../binary.js";
 import {choices, field, h, number, percent, range, select, setOptions, toggle} from "../dom.js";
 import {colorize} from "../scales.js";
 
@@ -78,8 +78,7 @@ export class SegmentView {
     const answer = await app.attempt(async () =>
       (await api.post(`${picture.at}/segment`, asked)).json(), "Finding the object");
     if (!answer || picture !== this.picture) return;
-    const {size, counts} = answer.mask;
-    this.base = runsToMask(typeof counts === "string" ? unpackRuns(counts) : counts, size[1], size[0]);
+    this.base = unpackBits(base64Bytes(answer.pixels), picture.width * picture.height);
     this.values = halfToFloat(base64Bytes(answer.values).buffer);
     this.answer = answer;
     this.replay();
@@ -181,7 +180,6 @@ export class SegmentView {
   downloads() {
     const {app, picture} = this, {width, height} = picture;
     const coco = () => {
-      const runs = maskToRuns(this.mask, width, height);
       let area = 0, x0 = width, y0 = height, x1 = -1, y1 = -1;
       this.mask.forEach((inside, i) => {
         if (!inside) return;
@@ -190,7 +188,7 @@ export class SegmentView {
         x0 = Math.min(x0, x); x1 = Math.max(x1, x); y0 = Math.min(y0, y); y1 = Math.max(y1, y);
       });
       return {image: {width, height, file_name: picture.file.name}, annotation: {
-        segmentation: {size: [height, width], counts: packRuns(runs)}, area, iscrowd: 0,
+        segmentation: {size: [height, width], counts: maskToRuns(this.mask, width, height)}, area, iscrowd: 0,
         bbox: area ? [x0, y0, x1 - x0 + 1, y1 - y0 + 1] : [0, 0, 0, 0]}, edits: this.edits};
     };
     return [
@@ -198,9 +196,6 @@ export class SegmentView {
       ["Cut-out PNG", "transparent outside", () => app.saveImage("cutout", this._picture(true))],
       ["View PNG", "as shown", () => app.savePng("segment")],
       ["COCO-RLE", "JSON", () => app.saveJson("coco", coco())],
-      ["NPZ", "mask and scores", () => app.saveNpz("segment", {
-        mask: {data: Uint8Array.from(this.mask), shape: [height, width]},
-        labels: {data: picture.labels(), shape: [height, width]}, values: {data: this.values, shape: [this.values.length]}})],
     ];
   }
 }

@@ -170,10 +170,6 @@ export class TokensView {
     const {picture, app} = this, level = this.levels[this.at];
     return [
       ["PNG", "this view", () => app.savePng("tokens")],
-      ["NPZ", "labels, tokens, regions", async () => app.saveNpz("tokens", {
-        labels: {data: picture.labels(level), shape: [picture.height, picture.width]},
-        tokens: await picture.units().then(({values, count, width}) => ({data: values, shape: [count, width]})),
-        regions: await picture.regions().then((data) => ({data, shape: [data.length / 8, 8]}))})],
       ["JSON", "levels and regions", async () => app.saveJson("tokens", {
         levels: picture.about.levels, token_level: picture.tokenLevel, shown_level: level,
         columns: ["size", "red", "green", "blue", "gradient", "x", "y", "perimeter"],
