@@ -117,12 +117,6 @@ def test_a_listing_has_a_digest_of_its_files(corpus: Corpus) -> None:
     assert list_images([str(folder)]).digest != before
 
 
-def test_a_sample_is_spread(corpus: Corpus) -> None:
-    listing = list_images([str(corpus(9, broken=0))])
-    assert [item.key for item in listing.spread(3).items] == ["0000.png", "0003.png", "0006.png"]
-    assert len(listing.spread(100)) == 9
-
-
 @pytest.mark.parametrize("given", ["nowhere", "nowhere/*.png", "a://b", "file:///nowhere", "s3://"])
 def test_what_is_not_there(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

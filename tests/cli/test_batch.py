@@ -66,14 +66,6 @@ def test_changes_are_refused(run: Callable[..., Any], images: Path) -> None:
     assert "images was 6, is 5; input was" in run().error
 
 
-def test_a_plan(run: Callable[..., Any], tmp_path: Path) -> None:
-    found = run("--plan", "--sample", 3)
-    assert "6 images with this process: " in found.out
-    assert "MiB" in found.out
-    assert not (tmp_path / "out").exists()
-    assert run("--plan", "--json").json["images"] == 6
-
-
 def test_bad_options_are_one_line(run: Callable[..., Any], spit: Callable[..., Any], images: Path) -> None:
     assert "did you mean 'classify'?" in run("--op", "classfy").error
     assert "expected no method with op classify" in run("--method", "flow").error

@@ -96,7 +96,7 @@ def run_on_ray(job: Job, place: Place, blocks: Sequence[int]) -> Iterator[Done]:
         for answer in answers.iter_rows():
             if answer["error"]:
                 raise SpitError(f"block {answer['block']}: {answer['error']}; the same command continues")
-            yield Done(answer["block"], answer["rows"], answer["rejects"], answer["seconds"])
+            yield Done(answer["block"], answer["rows"], answer["rejects"])
     except ray.exceptions.RayError as error:
         reason = " ".join(str(error).split())[:300]
         raise SpitError(f"Ray ended the run ({reason}); the same command continues") from error
@@ -115,7 +115,7 @@ class _Actor:
             self.worker = self.worker or Worker(self.job)  # here, so that an error is an answer too
             done, error = self.worker(block), ""
         except Exception as problem:  # told to the driver, which ends the run with it
-            done, error = Done(block, 0, 0, 0.0), f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+            done, error = Done(block, 0, 0), f"{type(problem).__name__}: {' '.join(str(problem).split())}"
         return {name: [value] for name, value in {**done._asdict(), "error": error}.items()}
 
 

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,6 @@ class Summary:
         images: of the corpus; each is a row or a reject.
         earlier: images that earlier runs of the same command had done.
         seconds: that this run took, with the loading of models.
-        busy: seconds that workers spent on blocks, all of them together.
         workers: processes that did it; 0 is this one.
     """
 
@@ -64,7 +62,6 @@ class Summary:
     rejects: int
     earlier: int
     seconds: float
-    busy: float
     workers: int
 
 
@@ -80,24 +77,18 @@ def run_batch(corpus: Corpus, output: Path, cluster: Cluster = Cluster(), device
         SpitError: the folder holds another run or is in use, or blocks failed; the same call continues.
     """
     output = output.absolute()
-    with locked(output / LOCK, wait=False) as mine, prepared(corpus, cluster, device, progress) as (place, listing):
+    with locked(output / LOCK, wait=False) as mine:
         if not mine:
             raise SpitError(f"{output}: another spit batch is writing there; wait for it, or choose another --output")
-        return run_prepared(corpus, listing, place, cluster, output, progress)
+        progress("Listing", 0, 0)
+        listing = list_images(corpus.inputs, corpus.columns)
+        progress("Starting", 0, len(listing))
+        with open_place(cluster, device) as place:
+            return _run(corpus, listing, place, cluster, output, progress)
 
 
-@contextmanager
-def prepared(corpus: Corpus, cluster: Cluster, device: str, progress: Progress) -> Iterator[tuple[Place, Listing]]:
-    """The images of a corpus, and where the work is done."""
-    progress("Listing", 0, 0)
-    listing = list_images(corpus.inputs, corpus.columns)
-    progress("Starting", 0, len(listing))
-    with open_place(cluster, device) as place:
-        yield place, listing
-
-
-def run_prepared(corpus: Corpus, listing: Listing, place: Place, cluster: Cluster, output: Path,
-                 progress: Progress) -> Summary:
+def _run(corpus: Corpus, listing: Listing, place: Place, cluster: Cluster, output: Path,
+         progress: Progress) -> Summary:
     """Do the blocks of a listing that ``output`` does not have."""
     here = place.device if place.workers == 0 else "cpu"
     model = os.path.abspath(corpus.model) if os.path.exists(corpus.model) else corpus.model  # workers may be elsewhere
@@ -114,15 +105,14 @@ def run_prepared(corpus: Corpus, listing: Listing, place: Place, cluster: Cluste
     blocks = folder.begin(listing, about, size)
     left = sorted(set(range(blocks)) - folder.finished())
     earlier = len(listing) - sum(min(size, len(listing) - block * size) for block in left)
-    start, done, busy = time.perf_counter(), 0, 0.0
+    start, done = time.perf_counter(), 0
     progress("Loading models", earlier, len(listing))
     for one in _blocks(job, place, left, predictor):
         done += one.rows + one.rejects
-        busy += one.seconds
         speed = done / (time.perf_counter() - start)
         progress(f"{speed:,.1f} images/s", earlier + done, len(listing))
     rows, rejects = folder.counts()
-    return Summary(len(listing), rows, rejects, earlier, time.perf_counter() - start, busy, place.workers)
+    return Summary(len(listing), rows, rejects, earlier, time.perf_counter() - start, place.workers)
 
 
 def _blocks(job: Job, place: Place, left: Sequence[int], predictor: Predictor) -> Iterator[Done]:

@@ -8,6 +8,7 @@ import os
 import posixpath
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -55,11 +56,6 @@ class Listing:
     def __len__(self) -> int:
         return len(self.items)
 
-    def spread(self, count: int) -> "Listing":
-        """At most ``count`` images, evenly spread."""
-        count = min(count, len(self))
-        return Listing([self.items[index * len(self) // count] for index in range(count)], self.digest)
-
     def table(self) -> pa.Table:
         """The items as a table."""
         columns = zip(*self.items, strict=True)
@@ -89,8 +85,9 @@ def list_images(inputs: Sequence[str], columns: Columns = Columns()) -> Listing:
             listing.items += _expand(file, number, columns)
     if not listing.items:
         raise ImageError("expected images in --input, got tables without a row")
-    twice = _repeated(listing.items)
-    if twice is not None:
+    keys = Counter(item.key for item in listing.items)
+    if len(keys) < len(listing):
+        [(twice, _)] = keys.most_common(1)
         raise ImageError(f"expected each image under a key of its own, got {twice!r} twice; give each input once, or "
                          "another --key-column")
     listing.digest = total.hexdigest()
@@ -285,15 +282,6 @@ def _local_file(path: str) -> Iterator[Any]:
         raise OSError(0, "no regular file")
     with open(path, "rb") as file:
         yield file
-
-
-def _repeated(items: Sequence[Item]) -> str | None:
-    seen: set[str] = set()
-    for item in items:
-        if item.key in seen:
-            return item.key
-        seen.add(item.key)
-    return None
 
 
 def _suffix(path: str) -> str:

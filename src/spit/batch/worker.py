@@ -1,6 +1,5 @@
 """A worker: one predictor, and blocks of work one after the other."""
 
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -51,7 +50,6 @@ class Done(NamedTuple):
     block: int
     rows: int
     rejects: int
-    seconds: float
 
 
 class Worker:
@@ -78,12 +76,12 @@ class Worker:
 
     def __call__(self, block: int) -> Done:
         """Do one block: images are read and decoded by threads, a few passes ahead of the model."""
-        start = time.perf_counter()
-        with Attempts(self.job.output, block) as attempts:
+        attempts = Attempts(self.job.output, block)
+        with attempts.at_work():
             items = self.folder.items(block)
             answers = self._one_by_one(items, attempts) if attempts.failed else self._answers(items)
             rows, rejects = self.folder.write(block, self.operation.schema, answers)
-        return Done(block, rows, rejects, time.perf_counter() - start)
+        return Done(block, rows, rejects)
 
     def _one_by_one(self, items: Sequence[Item], attempts: Attempts) -> Iterator[Row | Rejected]:
         """As :meth:`_answers` for a block whose worker died: what is noted before each image will tell which did it."""

@@ -1,6 +1,6 @@
 """``spit batch``: a corpus of images to Parquet, on one machine or a Ray cluster."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +13,9 @@ from spit.cli.console import LongBar, print_json, show, shown, tell
 from spit.cli.options import Models, Running, TokenizerChoice
 from spit.cli.outputs import check_folder
 from spit.errors import Stopped
-from spit.options import Options, option
 from spit.wording import plural
 
 if TYPE_CHECKING:
-    from spit.batch.plan import Plan
     from spit.batch.run import Progress
 
 Sources = Annotated[list[str] | None, typer.Argument(metavar="FOLDER", show_default=False, help="What --input takes.")]
@@ -30,16 +28,8 @@ Results = Annotated[Path, typer.Option(
     help="Folder for the run; made if it does not exist. Continues the run that it holds.")]
 
 
-@dataclass(frozen=True)
-class Planning(Options):
-    """Whether to estimate in place of running."""
-
-    plan: bool = option(False, "Only estimate time and disk, from a sample")
-    sample: int = option(64, "Images of the sample", least=1)
-
-
-def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, work: Work, planning: Planning,
-          models: Models, tokenizer: TokenizerChoice, columns: Columns, cluster: Cluster, running: Running) -> int:
+def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, work: Work, models: Models,
+          tokenizer: TokenizerChoice, columns: Columns, cluster: Cluster, running: Running) -> int:
     """Tokenize, classify, embed, explain or segment a corpus, on this machine or a Ray cluster.
 
     Writes Parquet: FOLDER/rows has a row for each image, FOLDER/rejects the images that failed with the reason; a file
@@ -49,8 +39,7 @@ def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, wor
     is a Ray actor for each GPU, or for each CPU if there is no GPU. Every machine of a cluster must see --input and
     --output.
     """
-    from spit.batch.plan import plan_batch  # these need pyarrow
-    from spit.batch.run import Corpus, read_rows, run_batch
+    from spit.batch.run import Corpus, read_rows, run_batch  # needs pyarrow
 
     sources = (*(places or ()), *(inputs or ()))
     if not sources:
@@ -58,11 +47,6 @@ def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, wor
     check_folder(output)
     corpus = Corpus(sources, work, models.expect_one(), models.size, lambda predictor: (
         tokenizer.build(predictor.model.config) if tokenizer.given else None), columns)
-    if planning.plan:
-        with LongBar(Console(stderr=True)) as bar:
-            found = plan_batch(corpus, output, cluster, running.device, planning.sample, _progress(bar, work))
-        _show_plan(found, running.as_json)
-        return 0
     try:
         with LongBar(Console(stderr=True)) as bar:
             summary = run_batch(corpus, output, cluster, running.device, _progress(bar, work))
@@ -96,16 +80,6 @@ def _progress(bar: LongBar, work: Work) -> "Progress":
         bar.update(task, description=f"{OPERATIONS[work.op]}: {doing}", completed=done, total=total or None)
 
     return update
-
-
-def _show_plan(plan: "Plan", as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(plan))
-        return
-    where = "this process" if plan.workers == 0 else plural(plan.workers, "worker")
-    show(f"{plural(plan.images, 'image')} with {where}: {_time(plan.seconds)} ± {_time(plan.spread)}, "
-         f"{plan.bytes / 2**20:,.1f} MiB")
-    show(f"From a sample of {plan.sample}, of which {plan.rejected} were rejected; ± is a 95 % interval of the mean")
 
 
 def _time(seconds: float) -> str:
