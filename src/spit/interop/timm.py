@@ -12,11 +12,10 @@ from torch import Tensor, nn
 from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.interop.files import read_tensors, source_name
+from spit.kernels.tables import IMAGENET_MEAN, IMAGENET_STD
 from spit.model import SpitModel
 from spit.weights import Checkpoint
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 BLOCK_NAMES = {  # timm's name inside a block: ours
     "norm1": "norm1",
     "attn.qkv": "attention.qkv",
