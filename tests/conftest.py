@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
@@ -84,10 +85,12 @@ def texture() -> Callable[[int, tuple[int, ...], int, int], Tensor]:
 @pytest.fixture
 def restored_parts() -> Iterator[None]:
     """What a test registers is gone after it."""
-    import spit.public  # noqa: F401, which registers spit's own parts
     from spit.parts import BACKBONES, FEATURES, TOKENIZERS
 
-    with patch.dict(TOKENIZERS._classes), patch.dict(FEATURES._classes), patch.dict(BACKBONES._classes):
+    with ExitStack() as stack:
+        for parts in (TOKENIZERS, FEATURES, BACKBONES):
+            dict(parts)  # imports the modules of spit's own
+            stack.enter_context(patch.dict(parts._classes))
         yield
 
 

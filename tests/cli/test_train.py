@@ -149,7 +149,7 @@ def test_a_trained_model_is_a_start(spit: Run, command: list[object], tmp_path: 
     wrong = spit(*command, "--set", "model.pretrained=spit_tiny_16", "-o", tmp_path / "wrong").error
     # The recipe has other values.
     assert wrong.startswith("spit: spit_tiny_16.deit_retrofit: expected width=192, depth=12, as its weights have, got ")
-    assert "expected tokenizer to be one of patch, voronoi, superpixel, got 'hexagon'" in spit(
+    assert "published_voronoi, got 'hexagon'" in spit(
         *transfer, "--set", "model.options.tokenizer=hexagon", "-o", tmp_path / "hexagon").error
     assert "unknown model 'spit_tinny_16'" in spit(*transfer, "--set", "model.pretrained=spit_tinny_16", "-o",
                                                    tmp_path / "unknown").error
