@@ -1,7 +1,8 @@
 """What the paper prescribes for Tables 1 to 4 and G1, where spit's own choices differ."""
 
+from spit.data.classes import wordnet_ids
 from spit.evaluation.faithfulness import Methods
-from spit.evaluation.samples import LabelledFolder, is_imagenet
+from spit.evaluation.samples import LabelledFolder
 from spit.predictor import Predictor
 from spit.segmentation import Cut
 
@@ -22,7 +23,7 @@ def squares(predictor: Predictor, test: LabelledFolder, size: int | None = None)
     """
     model = predictor.model.view()
     config = model.config
-    if is_imagenet(test):
+    if len(test.classes) == len(wordnet_ids()) or set(test.classes) <= set(wordnet_ids()):  # ImageNet's
         return Predictor(model, predictor.name, size or config.train_size or config.eval_size)
     model.config = config.replace(eval_crop=None)
     return Predictor(model, predictor.name, size or TRANSFER_SIZE)

@@ -98,7 +98,6 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
 
     assert "expected a parent, got none" in error("retrofit", "--images", photos)
     assert "expected photos to train on, got none" in error("retrofit", "--parent", parent)
-    assert "outside of the photos" in spit(*command, "-o", photos / "a").error
     assert "nowhere: expected a folder" in error("retrofit", "--parent", parent, "--images", "nowhere")
     assert "no file nowhere.pth" in error("retrofit", "--parent", "nowhere.pth", "--images", photos)
     safetensors.torch.save_file({"conv1.weight": torch.zeros(3)}, tmp_path / "resnet.safetensors")

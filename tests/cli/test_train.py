@@ -99,7 +99,6 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path,
     assert "nowhere: expected a folder" in spit(*command, "--set", "data.train=nowhere", "-o", tmp_path / "other").error
     assert "data.train" in spit("train", RECIPE, "-o", tmp_path / "third", "--device", "cpu").error
     assert spit(*command, "--force").error == "spit: --force needs --fresh\n"
-    assert "outside of the photos" in spit(*command, "-o", tmp_path / "photos/odd/run").error
     assert "got a folder" in spit("train", tmp_path / "photos").error
     (tmp_path / "file").write_text("")
     assert "expected a folder for --output, got the file" in spit(*command, "-o", tmp_path / "file").error

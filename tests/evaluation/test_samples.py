@@ -10,7 +10,6 @@ from spit.evaluation.samples import (
     Sample,
     class_indices,
     find_images,
-    is_imagenet,
     labelled_folder,
     read_real,
     spread,
@@ -118,13 +117,6 @@ def test_folders_named_by_numbers() -> None:
     assert class_indices(folder("1", "10", "2"), 12, names) == [1, 2, 4]
     assert class_indices(folder(*names), 12, tuple("abcdefghijkl")) == [0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9]
     assert class_indices(folder("1", "2", "3"), 3) == [0, 1, 2], "beyond the logits: in sorted order"
-
-
-def test_imagenet_is_known_by_its_classes() -> None:
-    assert is_imagenet(folder("n01443537", "n01440764"))
-    assert is_imagenet(folder(*(f"{index:04d}" for index in range(1000))))
-    assert not is_imagenet(folder("001.ak47", "002.american-flag"))
-    assert not is_imagenet(folder(*map(str, range(100))))
 
 
 def test_real_labels(tmp_path: Path) -> None:

@@ -34,11 +34,6 @@ class _Place(NamedTuple):
     offset: int = -1
     size: int = -1
 
-    @property
-    def file(self) -> str:
-        """Its name below a folder; "" in a shard."""
-        return self.name if self.offset < 0 else ""
-
 
 class Photos(Dataset[Item]):
     """A list of photos from any mix of folders and WebDataset shards.

@@ -30,10 +30,10 @@ from spit.data.images import load_image, no_such_path, printable
 from spit.drawing.panel import Tile, draw_panel
 from spit.drawing.pictures import as_picture
 from spit.errors import ImageError
+from spit.evaluation.libraries import library
 from spit.evaluation.options import MaskFolders
 from spit.evaluation.samples import Sample
 from spit.predictor import at_size
-from spit.segmentation.graph import connected
 from spit.segmentation.saliency import Segmentation
 from spit.wording import plural
 
@@ -179,17 +179,9 @@ def _places(soft: NDArray[np.float32]) -> NDArray[np.int64]:
 
 def count_parts(mask: Mask) -> tuple[int, int]:
     """The 4-connected pieces of a mask, and its holes: pieces of the background that do not touch the border."""
-    first = np.ones_like(mask)
-    first[:, 1:] = mask[:, 1:] != mask[:, :-1]
-    runs = first.ravel().cumsum().reshape(mask.shape) - 1  # of equal pixels in a row
-    joins = (mask[1:] == mask[:-1]) & (first[1:] | first[:-1])
-    joins[:, 0] = mask[1:, 0] == mask[:-1, 0]
-    pieces = connected(np.stack([runs[:-1][joins], runs[1:][joins]], axis=1), int(runs[-1, -1]) + 1)
-    inside = mask[first]
-    border = np.concatenate([runs[0], runs[-1], runs[:, 0], runs[:, -1]])
-    roots = pieces == np.arange(len(pieces))
-    outer = np.unique(pieces[border[~inside[border]]])
-    return int((roots & inside).sum()), int((roots & ~inside).sum()) - len(outer)
+    label = library("scipy.ndimage", "counting the pieces of a mask").label
+    framed = np.pad(~mask, 1, constant_values=True)  # the frame joins what touches the border
+    return label(mask)[1], label(framed)[1] - 1
 
 
 def f_measure(positives: Counts, hits: Counts, foreground: int, beta2: float = BETA2) -> NDArray[np.float64]:

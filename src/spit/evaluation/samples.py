@@ -160,11 +160,6 @@ def class_indices(folder: LabelledFolder, num_classes: int, class_names: Sequenc
                      "give --model one that was trained on these, or fit a head by --head knn or --head linear")
 
 
-def is_imagenet(folder: LabelledFolder) -> bool:
-    """Whether a folder has ImageNet's classes: 1,000 of them, or WordNet ids of them."""
-    return len(folder.classes) == len(wordnet_ids()) or set(folder.classes) <= set(wordnet_ids())
-
-
 def read_real(path: Path, folder: LabelledFolder) -> list[frozenset[int]]:
     """ReaL labels (Beyer et al., 2020): every class that people saw in each image; may be empty.
 

@@ -6,10 +6,7 @@ seen once an epoch whatever the batch.
 """
 
 import hashlib
-from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -22,8 +19,7 @@ from spit.data.photos import Photos
 from spit.interruption import leave_to_parent
 from spit.training.augment import AugmentConfig, Draw, apply, draw
 
-Host = tuple[list[Tensor], Draw]
-AHEAD = 3  # steps that are prepared while one runs
+AHEAD = 3  # steps that each decoding process prepares while one runs
 
 
 @dataclass(frozen=True)
@@ -89,47 +85,26 @@ class Batches:
                                                           first + self.batch - epoch * count] for epoch in epochs])
 
     def loads(self, augment: AugmentConfig, first: int, last: int, rows: slice) -> Generator[Batch, None, None]:
-        """Rows ``rows`` of steps ``first`` to ``last − 1``, prepared a few steps ahead; nothing waits for a GPU."""
+        """Rows ``rows`` of steps ``first`` to ``last − 1``; nothing waits for a GPU."""
         if self.whole:
             augment = replace(augment, scale=(1.0, 1.0), ratio=(1.0, 1.0))
-        # Worker processes start here, in the caller's thread: no other thread holds a lock that they would inherit.
+        on_gpu = self.device.type == "cuda"
         lists = (self.indices(step)[rows].tolist() for step in range(first, last))
-        pixels = None if self.resident is not None else iter(DataLoader(
-            self.photos, batch_sampler=lists, num_workers=self.workers, pin_memory=self.device.type == "cuda",
+        pixels: Iterator[list[Tensor]] = iter(()) if self.resident is not None else iter(DataLoader(
+            self.photos, batch_sampler=lists, num_workers=self.workers, pin_memory=on_gpu,
             prefetch_factor=AHEAD if self.workers else None, worker_init_fn=leave_to_parent))
-        with closing(_ahead(self._host(augment, first, last, rows, pixels))) as ready:
-            for tensors, drawn in ready:
-                tensors = [tensor.to(self.device, non_blocking=True) for tensor in tensors]
-                if self.resident is not None:
-                    tensors = [tensor[tensors[0]] for tensor in self.resident]
-                else:
-                    self.photos.check()
-                images, aspects, labels = tensors
-                yield Batch(images, torch.ones_like(aspects) if self.whole else aspects.float(), labels, drawn)
-
-    def _host(self, augment: AugmentConfig, first: int, last: int, rows: slice,
-              pixels: Iterator[list[Tensor]] | None) -> Iterator[Host]:
-        """On the CPU: the decoded photos, or the indices of resident ones, and the draws."""
         for step in range(first, last):
             generator = torch.Generator().manual_seed(mix_seed(self.seed, step, "augment"))
             drawn = draw(augment, self.batch, generator)[rows]
-            if pixels is not None:
-                yield next(pixels), drawn
+            if self.resident is None:
+                tensors = [tensor.to(self.device, non_blocking=True) for tensor in next(pixels)]
+                self.photos.check()
             else:
                 chosen = self.indices(step)[rows]
-                yield [chosen.pin_memory() if self.device.type == "cuda" else chosen], drawn
-
-
-def _ahead(items: Iterator[Host]) -> Generator[Host, None, None]:
-    """The items, made in a thread a few steps before they are taken."""
-    pool = ThreadPoolExecutor(1)
-    pending = deque(pool.submit(next, items, None) for _ in range(AHEAD))
-    try:
-        while (item := pending.popleft().result()) is not None:
-            pending.append(pool.submit(next, items, None))
-            yield item
-    finally:
-        pool.shutdown(cancel_futures=True)
+                chosen = (chosen.pin_memory() if on_gpu else chosen).to(self.device, non_blocking=True)
+                tensors = [tensor[chosen] for tensor in self.resident]
+            images, aspects, labels = tensors
+            yield Batch(images, torch.ones_like(aspects) if self.whole else aspects.float(), labels, drawn)
 
 
 def mix_seed(*parts: int | str) -> int:

@@ -1,7 +1,6 @@
 """From a recipe to what the loop trains."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -9,7 +8,6 @@ import torch
 from spit.config import ModelConfig
 from spit.data.classes import folder_names
 from spit.data.photos import Photos
-from spit.data.shards import expand_pattern
 from spit.model import SpitModel
 from spit.registry import model_config, read_checkpoint
 from spit.training import TrainingError
@@ -35,7 +33,10 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     """The job of ``spit train``."""
     data, optimization, asked = recipe.data, recipe.optimization, recipe.model
     photos = Photos(data.train, data.size if data.whole else data.side, labelled=True)
-    _expect_classes(photos, data.train)
+    if len(photos.labels.unique()) < 2:
+        name = photos.classes[int(photos.labels[0])]
+        raise TrainingError(f"expected photos of at least two classes, got only {name}; give a folder with a "
+                            "sub-folder of photos for each class")
     model = build_model(recipe, photos.classes)
     validation = validation_of(recipe, team, photos.classes, model.config.eval_crop)
     if optimization.compile:  # CUDA graphs need gradients of their own in every pass
@@ -46,18 +47,6 @@ def classification_job(recipe: Recipe, team: Team) -> Job:
     some = ", ".join(photos.classes[:3]) + (", …" if len(photos.classes) > 3 else "")
     return Job(asked.pretrained or asked.name, title, task, photos,
                f"{title}, {size:.1f} M parameters, {len(photos.classes)} classes ({some})", "")
-
-
-def _expect_classes(photos: Photos, sources: Sequence[str]) -> None:
-    """Raise TrainingError if all photos have one class; folders of classes without photos are named."""
-    if len(photos.labels.unique()) > 1:
-        return
-    name = photos.classes[int(photos.labels[0])]
-    folders = (folder for source in sources for path in expand_pattern(source) for folder in Path(path).glob("[!.]*/"))
-    empty = sorted({folder.name for folder in folders} - {name})
-    some = f" ({', '.join(empty[:3])}{', …' * (len(empty) > 3)}: no photos)" if empty else ""
-    raise TrainingError(f"expected photos of at least two classes, got only {name}{some}; give a folder with a "
-                        "sub-folder of photos for each class")
 
 
 def build_model(recipe: Recipe, labels: Sequence[str]) -> SpitModel:

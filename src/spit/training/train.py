@@ -7,9 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from spit.data.shards import expand_pattern
 from spit.documents import read_json
-from spit.errors import ImageError
 from spit.training import TrainingError
 from spit.training.batches import Batches
 from spit.training.distributed import Team
@@ -35,7 +33,6 @@ def train(recipe: Recipe, folder: Path, team: Team, listener: Listener | None = 
         if not team.number(0):
             _run(recipe, folder, team, Listener())
         return {}
-    refuse_photos(folder, recipe)
     with claimed(folder):
         done = check_run(folder, recipe, fresh, force)
         team.number(int(done is not None))
@@ -90,17 +87,6 @@ def claimed(folder: Path) -> Iterator[None]:
                 lock.unlink()
                 for path in made:
                     path.rmdir()  # if it is empty
-
-
-def refuse_photos(folder: Path, recipe: Recipe) -> None:
-    """Raise TrainingError if the folder of a run is one of photos, or lies inside it."""
-    place = Path(os.path.realpath(folder))
-    for source in (*recipe.data.train, *recipe.data.validation):
-        with suppress(ImageError):  # a pattern without a file, which is told later
-            for photos in expand_pattern(source):
-                if place.is_relative_to(os.path.realpath(photos)):
-                    raise TrainingError(f"expected a folder outside of the photos in {photos} for the run, got "
-                                        f"{folder}; choose another")
 
 
 def check_run(folder: Path, recipe: Recipe, fresh: bool = False, force: bool = False) -> dict[str, Any] | None:
