@@ -12,7 +12,7 @@ LAYERS = (
     ("errors", "environment", "lazy", "wording", "interruption", "options", "documents", "files", "locks"),
     ("images", "tokens", "devices", "contrast", "kernels", "partition", "validation"),
     # the arrows
-    ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "conventions", "compiled",
+    ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "timm_methods", "compiled",
      "model", "arrays", "thinning"),
     ("data", "drawing", "weights", "interop", "registry", "hub", "timm"),
     ("forward_pass", "predictor", "fitted"),
@@ -23,7 +23,7 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"),  # imported when asked
-           ("conventions", "hub"), ("partition", "drawing")}
+           ("timm_methods", "hub"), ("partition", "drawing")}
 MOST_LINES = 400
 
 

@@ -145,18 +145,6 @@ class TestPartition:
         images = [torch.zeros(3, 4, 4), torch.zeros(3, 4, 4, dtype=torch.uint8)]
         assert isinstance(SuperpixelTokenizer(levels=1)(images).labels, Tensor)
 
-    def test_boxes_of_its_tokenizer_are_not_computed_again(self) -> None:
-        part = Partition.from_labels([np.array([[0, 0], [0, 1]]), np.array([[0, 1, 2]])])
-        room = torch.cat([part.boxes(), torch.full((4, 4), 99, dtype=torch.int32)])  # as long as there may be regions
-        room[1] += 1
-        carried = Partition._trusted(part.blocks, part.offsets, boxes=room)
-        assert torch.equal(carried.to("cpu").boxes(), room[:5])
-        assert [len(boxes) for boxes in carried.block_boxes()] == [2, 3]
-        assert torch.equal(Partition(carried.blocks, carried.offsets).boxes(), part.boxes())
-        images = [torch.rand(3, *labels.shape, generator=torch.Generator().manual_seed(0)) for labels in part.labels]
-        same = (FeatureExtractor()(images, part).values == FeatureExtractor()(images, carried).values).all(1)
-        assert same.tolist() == [True, False, True, True, True]
-
 
 class TestFromLabels:
     @pytest.mark.parametrize("shift", [-7, 0, 1, 2**40])

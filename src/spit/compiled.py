@@ -168,7 +168,7 @@ class ReplayedInference:
     def _answer(self, tensors: tuple[Tensor, ...], options: Any) -> tuple[Tensor, ...]:
         """Nothing here waits for the device."""
         (block, labels, offsets), (rows, longest, dtype) = tensors, options
-        features = cast(FeatureExtractor, self.model.extractor).padded(block, labels, offsets, rows, dtype)
+        features = cast(FeatureExtractor, self.model.extractor).describe(block, labels, offsets, rows, dtype=dtype)
         return (self._networks[dtype](features, offsets, longest),)
 
 
@@ -328,7 +328,7 @@ def _prepare(tensors: tuple[Tensor, ...], options: tuple[Any, ...]) -> tuple[Ten
     Rows of images in excess hold the first token of the batch: any finite values will do.
     """
     (block, labels, offsets), (extractor, dtype, budget, regions, rows, images) = tensors, options
-    features = extractor.padded(block, labels, offsets, regions, dtype)
+    features = extractor.describe(block, labels, offsets, regions, dtype=dtype)
     most = offsets.diff() if budget is None else offsets.diff().clamp(max=budget)
     kept = choose_rows(offsets, regions, most)
     tokens = rows - images - len(most)

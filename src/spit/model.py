@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Self, cast, overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from spit import timm_methods
 from spit.backbone import Record, Recorder, Transformer
 from spit.backbone.linear import product_dtype
 from spit.compiled import CompiledModel
 from spit.config import ModelConfig
-from spit.conventions import Conventions
 from spit.embedder import Embedder, drop_class_token, take_class_token
 from spit.features import FeatureExtractor
 from spit.heads import ClassHead
@@ -67,8 +67,8 @@ class Output:
                 f"features of layers {list(self.features)}, {self.partition!r})")
 
 
-class SpitModel(Conventions):
-    """``Φ = h ∘ f ∘ γ ∘ φ ∘ τ``, with each part to choose, and timm's methods (:class:`~spit.conventions.Conventions`).
+class SpitModel(nn.Module):
+    """``Φ = h ∘ f ∘ γ ∘ φ ∘ τ``, with each part to choose, and the methods of timm's models (:mod:`spit.timm_methods`).
 
     Args:
         config: what to build.
@@ -83,6 +83,22 @@ class SpitModel(Conventions):
         >>> model([torch.rand(3, 64, 64), torch.rand(3, 48, 80)]).shape
         torch.Size([2, 10])
     """
+
+    num_features = embed_dim = property(timm_methods.num_features)
+    num_classes = property(timm_methods.num_classes)
+    pretrained_cfg = default_cfg = property(timm_methods.pretrained_cfg)
+    feature_info = property(timm_methods.feature_info)
+    forward_features = timm_methods.forward_features
+    forward_head = timm_methods.forward_head
+    get_classifier = timm_methods.get_classifier
+    reset_classifier = timm_methods.reset_classifier
+    no_weight_decay = timm_methods.no_weight_decay
+    group_matcher = timm_methods.group_matcher
+    set_grad_checkpointing = timm_methods.set_grad_checkpointing
+    get_intermediate_layers = timm_methods.get_intermediate_layers
+    from_pretrained = classmethod(timm_methods.from_pretrained)
+    save_pretrained = timm_methods.save_pretrained
+    push_to_hub = timm_methods.push_to_hub
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -157,14 +173,16 @@ class SpitModel(Conventions):
     def partition(self, images: Images, blocks: ImageBlocks) -> Partition:
         """τ of checked images; a callable that is not a Tokenizer gets them as the user gave them."""
         partition = self.tokenizer(blocks if isinstance(self.tokenizer, Tokenizer) else images)
-        check_partition(partition, blocks, f"the tokenizer {_name(self.tokenizer)} returned it")
+        if type(self.tokenizer).__call__ is not Tokenizer.__call__:  # which checks what it returns
+            check_partition(partition, blocks, f"the tokenizer {_name(self.tokenizer)} returned it")
         return partition
 
     def extract(self, blocks: ImageBlocks, partition: Partition, half: bool = False) -> Tokens:
         """φ of checked images; ``half`` allows a GPU to write half precision if γ would round them to it."""
         if isinstance(self.extractor, FeatureExtractor):
             dtype = product_dtype(self.embedder.projection.weight)
-            return self.extractor(blocks, partition, dtype if half and dtype.itemsize == 2 else torch.float32)
+            dtype = dtype if half and dtype.itemsize == 2 else torch.float32
+            return self.extractor.of_checked(blocks, partition, dtype)
         features = self.extractor(blocks, partition)
         check_tokens(features, partition.offsets, self.embedder.projection.in_features,
                      f"the features {_name(self.extractor)} returned them")

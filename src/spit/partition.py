@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -55,7 +54,6 @@ class Partition:
     blocks: tuple[Tensor, ...]
     offsets: Tensor
     frames: Tensor | None = None
-    _boxes: ClassVar[Tensor | None] = None  # those of a tokenizer that has them; rows beyond ΣN are spare
 
     def __post_init__(self) -> None:
         blocks, offsets = check_labels(self.blocks, self.offsets)
@@ -65,15 +63,10 @@ class Partition:
             object.__setattr__(self, "frames", check_frames(self.frames, self.boxes()))
 
     @classmethod
-    def _trusted(cls, blocks: tuple[Tensor, ...], offsets: Tensor, frames: Tensor | None = None,
-                 boxes: Tensor | None = None) -> "Partition":
-        """A partition that spit's own kernels made. Nothing is checked, so nothing waits for a GPU.
-
-        Args:
-            boxes: the answer of :meth:`boxes`, if it is known; it may be longer than there are regions.
-        """
+    def _trusted(cls, blocks: tuple[Tensor, ...], offsets: Tensor, frames: Tensor | None = None) -> "Partition":
+        """A partition that spit's own kernels made. Nothing is checked, so nothing waits for a GPU."""
         part = object.__new__(cls)
-        part.__dict__.update(blocks=blocks, offsets=offsets, frames=frames, _boxes=boxes)
+        part.__dict__.update(blocks=blocks, offsets=offsets, frames=frames)
         return part
 
     @staticmethod
@@ -145,9 +138,8 @@ class Partition:
 
     def to(self, device: torch.device | str) -> "Partition":
         """The partition on another device."""
-        frames, boxes = (None if boxes is None else boxes.to(device) for boxes in (self.frames, self._boxes))
-        return Partition._trusted(tuple(block.to(device) for block in self.blocks), self.offsets.to(device), frames,
-                                  boxes)
+        return Partition._trusted(tuple(block.to(device) for block in self.blocks), self.offsets.to(device),
+                                  None if self.frames is None else self.frames.to(device))
 
     def sizes(self) -> Tensor:
         """Pixels in each region, ``(ΣN,)`` int64."""
@@ -155,17 +147,7 @@ class Partition:
 
     def boxes(self) -> Tensor:
         """Bounding boxes ``(y0, x0, y1, x1)`` with exclusive ends, ``(ΣN, 4)`` int32."""
-        boxes = list(self.block_boxes())
-        return torch.cat(boxes) if len(boxes) > 1 else boxes[0]
-
-    def block_boxes(self) -> Iterator[Tensor]:
-        """The bounding boxes of each block's regions."""
-        first = 0
-        for labels, offsets in self.packed_blocks():
-            if self._boxes is None:
-                yield kernels.region_boxes(labels, offsets)
-            else:
-                yield self._boxes[first : (first := first + int(offsets[-1]))]
+        return torch.cat([kernels.region_boxes(*packed) for packed in self.packed_blocks()])
 
     def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Give each pixel the value of its region, without interpolation.

@@ -19,7 +19,6 @@ from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from spit import __version__
-from spit.conventions import SIZE
 from spit.errors import MissingExtra, SpitError
 from spit.export.check import differences
 from spit.export.graphs import PixelGraph, TokenGraph, takes_pixels
@@ -28,6 +27,7 @@ from spit.features import FeatureExtractor
 from spit.files import write_whole
 from spit.model import SpitModel
 from spit.runtime.pipeline import FORMAT, KEY, make_parts
+from spit.timm_methods import SIZE
 from spit.tokenizers import Tokenizer
 from spit.weights import digest
 

@@ -58,58 +58,41 @@ class FeatureExtractor(FeatureOptions):
         Shape:
             ``(B, C, H, W)`` and ΣN regions to tokens ``(ΣN, width)``.
         """
+        blocks = image_blocks(images)
+        check_pair(blocks, partition, self.channels)
+        return self.of_checked(blocks, partition, dtype)
+
+    def of_checked(self, blocks: Sequence[Tensor], partition: Partition, dtype: torch.dtype = torch.float32) -> Tokens:
+        """The answer for blocks of images that are known to be those of the partition."""
         features: list[Tensor] = []
-        first = 0
-        tight = partition.block_boxes()
-        blocks = match_images(image_blocks(images), partition, self.channels)
-        pairs = zip(blocks, partition.packed_blocks(), strict=True)
+        totals = [partial(partition.block_total, index) for index in range(len(partition.blocks))]  # wait for a GPU
+        frames = None if partition.frames is None else partition.frames.split([total() for total in totals])
+        pairs = zip(like_blocks(blocks, partition), partition.packed_blocks(), strict=True)
         for index, (block, (labels, offsets)) in enumerate(pairs):
-            if partition.frames is None and kernels.on_gpu(block) and not block.requires_grad:
-                features.append(self._recorded(block, labels, offsets, partial(partition.block_total, index), dtype))
-                continue
-            gradients = self._gradients(block)  # before the boxes, which wait for a GPU
-            if partition.frames is None:
-                boxes = next(tight)
-                windows = self._windows(boxes, labels)
+            if frames is None and kernels.on_gpu(block) and not block.requires_grad:
+                features.append(self._recorded((block, labels, offsets), totals[index], dtype))
             else:
-                windows = boxes = partition.frames[first : first + int(offsets[-1])]
-            first += len(boxes)
-            features.append(self._features(block, gradients, labels, offsets, boxes, windows))
+                features.append(self.describe(block, labels, offsets, frames=frames and frames[index]))
         values = torch.cat(features) if len(features) > 1 else features[0]
         return Tokens(values, partition.offsets).with_counts(partition.host_counts)
 
-    def padded(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
-        """The features of one block on a GPU, ``(rows, width)``, without waiting for the number of regions.
+    def _recorded(self, tensors: tuple[Tensor, ...], total: Callable[[], int], dtype: torch.dtype) -> Tensor:
+        """:meth:`describe` from a recording for the number of regions, rounded up."""
+        values, = kernels.recorded(_describe, tensors, lambda: (self, round_up(total(), step_of(total())), dtype))
+        return values[: total()]
+
+    def describe(self, block: Tensor, labels: Tensor, offsets: Tensor, rows: int | None = None,
+                 frames: Tensor | None = None, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The features of the regions of one block, ``(rows, width)``.
 
         Args:
-            rows: at least ΣN; the rows beyond mean nothing.
+            rows: at least ΣN, so that nothing waits for a GPU (default: ΣN); the rows beyond mean nothing.
+            frames: boxes in place of the tight ones.
             dtype: of the answer.
         """
-        boxes = kernels.region_boxes(labels, offsets, rows)
-        windows = self._windows(boxes, labels)
-        return self._features(block, self._gradients(block), labels, offsets, boxes, windows, dtype)
-
-    def _recorded(self, block: Tensor, labels: Tensor, offsets: Tensor, total: Callable[[], int],
-                  dtype: torch.dtype) -> Tensor:
-        """The features of one block on a GPU, from a recording for its number of regions, rounded up.
-
-        Args:
-            total: returns the number of regions, and may wait for the device.
-        """
-        features, = kernels.recorded(_padded, (block, labels, offsets),
-                                     lambda: (self, round_up(total(), step_of(total())), dtype))
-        return features[: total()]
-
-    def _gradients(self, block: Tensor) -> Tensor | None:
-        return arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
-
-    def _windows(self, boxes: Tensor, labels: Tensor) -> Tensor:
-        """Where colours are sampled."""
-        return squares(boxes, *labels.shape[1:]) if self.fill == "image" else boxes
-
-    def _features(self, block: Tensor, gradients: Tensor | None, labels: Tensor, offsets: Tensor, boxes: Tensor,
-                  windows: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The features of the regions of one block."""
+        gradients = arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
+        boxes = kernels.region_boxes(labels, offsets, rows) if frames is None else frames
+        windows = squares(boxes, *labels.shape[1:]) if frames is None and self.fill == "image" else boxes
         position, texture = (self.position_bins, self.position_sigma), (self.gradient_bins, self.gradient_sigma)
         if self.fill != "mean":
             return kernels.region_features(*prepare(block, self.normalization), gradients, labels, offsets, boxes,
@@ -121,25 +104,24 @@ class FeatureExtractor(FeatureOptions):
         return torch.cat(parts, dim=1).to(dtype)
 
 
-def match_images(blocks: Sequence[Tensor], partition: Partition, channels: int) -> Sequence[Tensor]:
-    """The images, uint8 or float32, in the blocks of their partition; raises if it is of others, or the channels are.
-
-    Args:
-        channels: that the images should have.
-    """
+def check_pair(blocks: Sequence[Tensor], partition: Partition, channels: int) -> None:
+    """Raise ValueError if images have another number of channels, or are not those of the partition."""
     for block in blocks:
         if block.shape[1] != channels:
             raise ValueError(f"expected images with {channels} channels, got shape {tuple(block.shape)}; "
                              f"FeatureExtractor(channels={block.shape[1]}) takes those")
     check_partition(partition, blocks, "tokenize the same images")
+
+
+def like_blocks(blocks: Sequence[Tensor], partition: Partition) -> Sequence[Tensor]:
+    """The images, uint8 or float32, in the blocks of their partition."""
     if [len(block) for block in blocks] == [len(block) for block in partition.blocks]:
         return [block if block.dtype == torch.uint8 else block.float() for block in blocks]
     singles = iter([to_float(image) for block in blocks for image in block])
     return [torch.stack([next(singles) for _ in block]) for block in partition.blocks]
 
 
-def _padded(tensors: tuple[Tensor, ...], options: tuple[FeatureExtractor, int, torch.dtype]) -> tuple[Tensor, ...]:
-    """:meth:`FeatureExtractor.padded`, to be recorded."""
-    block, labels, offsets = tensors
-    extractor, rows, dtype = options
-    return (extractor.padded(block, labels, offsets, rows, dtype),)
+def _describe(tensors: tuple[Tensor, ...], options: tuple[FeatureExtractor, int, torch.dtype]) -> tuple[Tensor, ...]:
+    """:meth:`FeatureExtractor.describe`, to be recorded."""
+    (block, labels, offsets), (extractor, rows, dtype) = tensors, options
+    return (extractor.describe(block, labels, offsets, rows, dtype=dtype),)

@@ -8,7 +8,7 @@ from torch import Tensor
 from spit import kernels
 from spit.contrast import arcsinh
 from spit.features.color import normalize
-from spit.features.extractor import match_images
+from spit.features.extractor import check_pair, like_blocks
 from spit.images import Images, image_blocks
 from spit.interop.published.options import PublishedFeatureOptions
 from spit.kernels.tables import GRADIENT_CONTRAST
@@ -39,10 +39,12 @@ class PublishedFeatures(PublishedFeatureOptions):
 
     def __call__(self, images: Images, partition: Partition) -> Tokens:
         """One feature vector a region, see :class:`spit.FeatureExtractor`."""
-        blocks = match_images(image_blocks(images), partition, self.channels)
+        blocks = image_blocks(images)
+        check_pair(blocks, partition, self.channels)
         sigma = self.gradient_sigma if self.gradients else None
+        pairs = zip(like_blocks(blocks, partition), partition.packed_blocks(), strict=True)
         features = [published_tokens(block, labels, offsets, self.resolution, self.position_sigma, sigma)
-                    for block, (labels, offsets) in zip(blocks, partition.packed_blocks(), strict=True)]
+                    for block, (labels, offsets) in pairs]
         return Tokens(torch.cat(features), partition.offsets).with_counts(partition.host_counts)
 
 

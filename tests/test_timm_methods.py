@@ -10,7 +10,7 @@ from PIL import Image
 
 from spit.config import ModelConfig
 from spit.model import SpitModel
-from spit.parts import BACKBONES
+from spit.parts import register_backbone
 
 CONFIG = ModelConfig(tokenizer="patch", tokenizer_options={"size": 8}, resolution=4, position_bins=4, gradients=False,
                      width=16, depth=3, heads=2, num_classes=5, class_names=("a", "b", "c", "d", "e"), eval_size=96,
@@ -36,8 +36,8 @@ def model():
 
 
 @pytest.fixture
-def plain(monkeypatch):
-    monkeypatch.setitem(BACKBONES, "plain", Plain)
+def plain(restored_parts):
+    register_backbone("plain", Plain)
     return SpitModel(CONFIG.replace(backbone="plain"))
 
 
