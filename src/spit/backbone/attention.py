@@ -58,7 +58,8 @@ class Attention(nn.Module):
 
     def forward(self, values: Tensor, spans: Spans, observe: Callable[[Heads], None] | None = None) -> Tensor:
         rows = len(spans.image_of)
-        heads = packed_attention(self._project(values)[:rows], spans)
+        packed = self.qkv(values).unflatten(-1, (3, self.heads, -1))  # (ΣN, 3, heads, d)
+        heads = packed_attention(packed[:rows], spans)
         if observe is not None:
             observe(heads)
         mixed = heads.answer.flatten(1)
@@ -76,20 +77,6 @@ class Attention(nn.Module):
         key, value = both.unflatten(-1, (2, self.heads, -1)).unbind(1)
         mixed: Tensor = self.projection(first_attention(query, key, value, spans).flatten(1))
         return mixed
-
-    def maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
-        """The attention maps of these values, one ``(heads, N, N)`` an image.
-
-        They have their own projection, so that recording them does not change :meth:`forward` by a single bit,
-        compiled or not.
-        """
-        query, key, _ = self._project(values)[: len(spans.image_of)].unbind(1)
-        return attention_maps(query, key, spans)
-
-    def _project(self, values: Tensor) -> Tensor:
-        """Query, key and value of each row, ``(ΣN, 3, heads, d)``."""
-        packed: Tensor = self.qkv(values).unflatten(-1, (3, self.heads, -1))
-        return packed
 
 
 def packed_attention(packed: Tensor, spans: Spans) -> Heads:

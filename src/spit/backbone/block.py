@@ -47,10 +47,6 @@ class Block(nn.Module):
         first = first + drop_rows(self.scale1(self.attention.first(self.norm1(values), spans)), rate)
         return first + drop_rows(self.scale2(self.mlp(self.norm2(first))), rate)
 
-    def attention_maps(self, values: Tensor, spans: Spans) -> tuple[Tensor, ...]:
-        """This block's attention maps for these values, one ``(heads, N, N)`` an image."""
-        return self.attention.maps(self.norm1(values), spans)
-
 
 class LayerScale(nn.Module):
     """A learned factor for each of the D columns."""

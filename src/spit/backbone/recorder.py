@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from torch import Tensor
 
-from spit.backbone.attention import Heads
+from spit.backbone.attention import Heads, attention_maps
 from spit.backbone.spans import Spans
 from spit.options import check_choice
 from spit.tokens import Tokens
@@ -64,8 +63,18 @@ class Recorder:
         return layer in self.layers.get(name, ())
 
     def observer(self, layer: int, spans: Spans) -> Callable[[Heads], None] | None:
-        """The function that a layer calls with its heads; None without an observer."""
-        return None if self.observe is None else partial(self.observe, layer, spans)
+        """The function that a layer calls with its heads; None if nothing is to be made of them."""
+        wanted = self.wants("attention", layer)
+        if self.observe is None and not wanted:
+            return None
+
+        def observe(heads: Heads) -> None:
+            if wanted:
+                self.attention[layer] = attention_maps(heads.query, heads.key, spans)
+            if self.observe is not None:
+                self.observe(layer, spans, heads)
+
+        return observe
 
 
 Record = Iterable[str] | Mapping[str, Iterable[int]] | Recorder

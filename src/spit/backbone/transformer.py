@@ -87,8 +87,6 @@ class Transformer(nn.Module):
         """All blocks and the final norm on packed rows, ``(ΣN, D)`` to ``(ΣN, D)``."""
         rows, values = len(values), values if self.training else round_rows(values)
         for layer, block in enumerate(cast(Iterable[Block], self.blocks)):
-            if recorder is not None and recorder.wants("attention", layer):
-                recorder.attention[layer] = block.attention_maps(values, spans)
             observe = None if recorder is None else recorder.observer(layer, spans)
             if self.checkpointing and self.training and torch.is_grad_enabled() and observe is None:
                 values = cast(Tensor, checkpoint(block, values, spans, use_reentrant=False))
