@@ -230,28 +230,19 @@ def recipes() -> dict[str, Path]:
 
 
 def _text(path: Path) -> str:
-    try:
-        return _find(path).read_text()
-    except UnicodeDecodeError as error:
-        raise _no_recipe(path, "file that is not text") from error
-
-
-def _find(path: Path) -> Path:
-    """The file, or the recipe of spit that a bare name means, with or without ``.toml``."""
+    """The text of a file, or of the recipe of spit that a bare name means, with or without ``.toml``."""
     known, name = recipes(), path.name.removesuffix(".toml")
-    if path.name == str(path) and not path.is_file() and name in known:
-        return known[name]
-    if path.exists():
-        if path.is_dir():
-            raise _no_recipe(path, "folder")
-        return path
-    near = difflib.get_close_matches(name, known, n=3, cutoff=NEAR)
-    told = f"did you mean {' or '.join(near)}?" if near else f"spit has {', '.join(known)}"
-    raise TrainingError(f"{path}: no such recipe; {told}")
-
-
-def _no_recipe(path: Path, got: str) -> TrainingError:
-    return TrainingError(f"{path}: expected a recipe, a TOML file or one of {', '.join(recipes())}, got a {got}")
+    bare = path.name == str(path) and not path.is_file() and name in known
+    try:
+        return (known[name] if bare else path).read_text()
+    except FileNotFoundError as error:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=NEAR)
+        told = f"did you mean {' or '.join(near)}?" if near else f"spit has {', '.join(known)}"
+        raise TrainingError(f"{path}: no such recipe; {told}") from error
+    except (IsADirectoryError, UnicodeDecodeError) as error:
+        got = "folder" if path.is_dir() else "file that is not text"
+        raise TrainingError(f"{path}: expected a recipe, a TOML file or one of {', '.join(known)}, got a {got}"
+                            ) from error
 
 
 def _parse(change: str) -> tuple[str, Any]:
