@@ -25,7 +25,7 @@ from torch import Tensor
 import spit
 from spit import kernels
 from spit.bench.photos import photo_batch, sample_photos
-from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.numba.threads import for_each_image
 
 START = """
 import numpy as np, torch, spit
@@ -112,7 +112,7 @@ class Threads:
             "τ with 3 sweeps": lambda: spit.SuperpixelTokenizer(refine=3)(images),
             "φ": lambda: extractor(images, part),
             "τ and φ": lambda: extractor(images, tokenizer(images)),
-            "control: plain arithmetic": lambda: for_each_image(count_up, torch.arange(BATCH)),
+            "control: plain arithmetic": lambda: for_each_image(count_up, list(range(BATCH))),
         }
 
     def seconds(self, name: str) -> float:

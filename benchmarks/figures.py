@@ -45,7 +45,7 @@ from spit.evaluation.masks import draw_errors, find_samples, read_pair
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import find_images, spread
 from spit.kernels.reference.contraction import region_points, similarity
-from spit.kernels.reference.superpixels import TensorGraph
+from spit.kernels.reference.superpixels import Graph
 from spit.kernels.rules import Rules
 from spit.segmentation import Cut
 from spit.segmentation.correspondence import all_pairs, scenes
@@ -211,7 +211,7 @@ def graph(args: Args) -> Image.Image:
     figure = new_figure(16, 6, "Superpixel aggregation: every region joins its most similar neighbour")
     figure.get_layout_engine().set(rect=(0.015, 0.02, 0.97, 0.96))  # a margin
     pixels, joined, whole = figure.subplots(1, 3, width_ratios=(1, 1, 1.25))
-    level, colors = TensorGraph(features(few), Rules(levels=1)), np.asarray(few).reshape(-1, 3) / 255
+    level, colors = Graph(features(few), Rules(levels=1)), np.asarray(few).reshape(-1, 3) / 255
     chosen, edges, weights = level.link_pixels(), level.edges, cosines(level)
     parents = level.contract(chosen)
     places = np.stack([np.arange(GRID**2) % GRID, np.arange(GRID**2) // GRID], 1).astype(float)
@@ -238,7 +238,7 @@ def graph(args: Args) -> Image.Image:
 def draw_regions(axes: Any, photo: Image.Image, level: int = 3, side: int = 128) -> None:
     """The graph of one level over the photo; edges within a region of the next level have its colour."""
     picture = photo.resize((side, side), Image.Resampling.LANCZOS)
-    graph = TensorGraph(features(picture), Rules())
+    graph = Graph(features(picture), Rules())
     labels = graph.contract(graph.link_pixels())
     for _ in range(1, level):
         labels = graph.contract(graph.link_regions(graph.rules.loop_clip)[0])[labels]
@@ -277,7 +277,7 @@ def features(picture: Image.Image) -> torch.Tensor:
     return superpixel_features(torch.from_numpy(np.array(picture)).movedim(-1, 0)[None], "paper")[0]
 
 
-def cosines(level: TensorGraph) -> np.ndarray:
+def cosines(level: Graph) -> np.ndarray:
     """The weight of each edge."""
     points = region_points(level.sums, level.sizes, level.rules.kind)
     return similarity(level.edges, points, level.sizes, level.rules.kind).numpy()

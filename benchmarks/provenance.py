@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 import spit
-from spit import kernels
 from spit.errors import SpitError, Stopped
 from spit.evaluation.runner import Runner
 from spit.interruption import STOPPED, on_signals
@@ -30,7 +29,6 @@ def launch(main: Callable[[], None]) -> None:
 
     Ctrl-C and SIGTERM stop it as they stop ``spit``: one line, and exit code 130.
     """
-    kernels.compile_at_once()  # no clock should see plain operations serve
     try:
         with on_signals(signal.default_int_handler, signal.SIGTERM):
             main()

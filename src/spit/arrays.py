@@ -1,5 +1,6 @@
 """Superpixels of one array, in the manner of scikit-image."""
 
+import sys
 from dataclasses import replace
 from difflib import get_close_matches
 from math import log
@@ -8,9 +9,10 @@ from typing import Any, Never
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from spit.tokenizers.superpixel import SuperpixelTokenizer
+from spit.kernels import Array, numba
+from spit.kernels.options import SuperpixelOptions
+from spit.ranges import check_range
 
 SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
 OPTIONS = ("n", "refine", "start_label")
@@ -51,19 +53,50 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
         raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
     size = pixels.shape[0] * pixels.shape[1]
     n = min(int(n), size)
-    block = torch.from_numpy(np.ascontiguousarray(np.moveaxis(pixels, -1, 0)))
-    tokenizer = SuperpixelTokenizer(
+    planes = np.ascontiguousarray(np.moveaxis(pixels, -1, 0))
+    options = SuperpixelOptions(
         levels=max(int(log(max(size / (3 * n), 1)) / log(GROWTH)), 1),  # about 3 n regions or more for the rounds
-        features="saturated" if len(block) in (1, 3) else "paper",
+        features="saturated" if len(planes) in (1, 3) else "paper",
         similarity="variance",
         self_loop="none",
         max_tokens=n,
         refine=refine,
     )
-    part = tokenizer(block)
-    if int(part.counts[0]) < n:  # flat areas were joined at the first levels: use a lower one
-        part = tokenizer.refined(replace(tokenizer, max_tokens=None, refine=0).hierarchy(block).at(n), block[None])
-    return part.blocks[0][0].numpy().astype(np.int64) + start_label
+    features = numba.superpixel_features(planes[None], options.features == "saturated")
+    labels, counts = numba.superpixel_labels(features, options.rules())
+    if counts[0] < n:  # flat areas were joined at the first levels: use a lower one
+        labels = _between_levels(features, replace(options, max_tokens=None), n)
+    whole: Array = refined(labels, n, planes, refine)[0].astype(np.int64) + start_label
+    return whole
+
+
+def cut(planes: Array, options: SuperpixelOptions) -> tuple[Array, int]:
+    """Labels and number of the superpixels of one image, as :class:`spit.SuperpixelTokenizer` makes them.
+
+    Shape:
+        ``(C, H, W)`` uint8, contiguous, to ``(H, W)`` int32.
+    """
+    features = numba.superpixel_features(planes[None], options.features == "saturated")
+    labels, counts = numba.superpixel_labels(features, options.rules())
+    return refined(labels, int(counts[0]), planes, options.refine)[0], int(counts[0])
+
+
+def refined(labels: Array, count: int, planes: Array, sweeps: int) -> Array:
+    """The labels of one image, ``(1, H, W)``, after sweeps of boundary moves."""
+    return numba.refine(labels, np.array([0, count]), planes[None], sweeps) if sweeps > 0 else labels
+
+
+def _between_levels(features: Array, options: SuperpixelOptions, count: int) -> Array:
+    """The partition with ``count`` regions between two levels, ``(1, H, W)``; see :meth:`spit.Hierarchy.at`."""
+    height, width = features.shape[2:]
+    levels: list[Array] = [np.arange(height * width, dtype=np.int32).reshape(1, height, width)]
+    for parents, _ in numba.superpixels(features, options.rules()):
+        levels.append(parents[levels[-1]])
+    below = max(index for index, labels in enumerate(levels) if labels.max() + 1 >= count)
+    labels: Array = levels[below][0]
+    if labels.max() + 1 > count:
+        labels = numba.between(features[0], labels, levels[below + 1][0] if below + 1 < len(levels) else None, count)
+    return labels[None]
 
 
 def _no_option(name: str) -> str:
@@ -76,10 +109,11 @@ def _no_option(name: str) -> str:
 
 
 def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The image as ``(H, W, C)`` uint8 or floats."""
+    """The image as ``(H, W, C)`` uint8."""
     if isinstance(image, str | PathLike):
         raise TypeError(f"expected an array, got the path {str(image)!r}; read it with skimage.io.imread first")
-    if isinstance(image, torch.Tensor):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(image, torch.Tensor):
         raise TypeError("expected an array with channels last, got a tensor; give image.movedim(0, -1).numpy(), or use "
                         "spit.SuperpixelTokenizer, which takes tensors")
     pixels = np.asarray(image)
@@ -98,4 +132,7 @@ def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
     elif pixels.dtype != np.uint8 and not np.issubdtype(pixels.dtype, np.floating):
         raise TypeError(f"expected bool, uint8, uint16 or floats in [0, 1], got {pixels.dtype}; "
                         "skimage.util.img_as_float converts it if its range is its type's")
+    if pixels.dtype != np.uint8:
+        check_range(float(pixels.min()), float(pixels.max()), float(np.finfo(pixels.dtype).eps))
+        pixels = np.rint(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8)
     return np.atleast_3d(pixels)

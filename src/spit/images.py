@@ -6,16 +6,16 @@ images of one size, each block a ``(B, C, H, W)`` tensor. Inputs are never modif
 
 from collections.abc import Sequence
 from itertools import groupby
-from math import isfinite
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from spit.ranges import check_range
+
 Images = Tensor | Sequence[Tensor]
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-ROUNDING = 1e-4  # tolerance around [0, 1] for float images: resizing can leave 1 + 2.4e-7
 
 
 class ImageBlocks(tuple[Tensor, ...]):
@@ -91,25 +91,7 @@ def _check(block: Tensor) -> None:
         raise TypeError(f"expected uint8, half, bfloat16, float or double images, got {block.dtype}; convert with "
                         ".float()")
     low, high = (bound.item() for bound in torch.aminmax(block.detach()))
-    stray = max(ROUNDING, torch.finfo(block.dtype).eps)
-    if not (low >= -stray and high <= 1 + stray):  # NaN fails both comparisons
-        raise ValueError(f"expected float images in [0, 1], got values from {low:.6g} to {high:.6g}; "
-                         f"{_way_back(low, high)}")
-
-
-def _way_back(low: float, high: float) -> str:
-    """How to repair an image with these extremes, by what most likely happened to it."""
-    if not (isfinite(low) and isfinite(high)):
-        return "look for NaN or infinity where the images are made"
-    if low >= -0.25 and high <= 1.25:
-        return "call .clamp(0, 1) if resizing overshot; if they are normalised, undo the normalisation: x * std + mean"
-    if low >= 0 and 1.25 < high <= 10:
-        return "divide by 255 if they are 8-bit values; if they are normalised, undo the normalisation: x * std + mean"
-    if low >= -10 and high <= 10:
-        return "undo the normalisation: x * std + mean (the model normalises by itself)"
-    if low >= -26 and high <= 281:  # 8 bits in floats, with the overshoot of a resize
-        return "divide by 255"
-    return "scale them so that black is 0 and white is 1"
+    check_range(low, high, torch.finfo(block.dtype).eps)
 
 
 def conversion(images: object) -> str:

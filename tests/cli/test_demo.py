@@ -8,19 +8,10 @@ from PIL import Image
 
 import spit as library
 from spit.cli.demo import NEXT
-from spit.kernels import cpu
-from spit.kernels.cpu.background import Background
 
 Run = Callable[..., Any]
 
 
-@pytest.fixture
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a first run."""
-    monkeypatch.setattr(cpu.BACKGROUND, "done", True)
-
-
-@pytest.mark.usefixtures("_compiled")
 def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
     path = photo(tmp_path / "a.png", 96, 64)
     result = spit("demo", "--image", path, "-o", tmp_path / "out")
@@ -38,19 +29,6 @@ def test_end_to_end(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> No
         assert picture.getpixel((0, 0)) == (255, 255, 255)
 
 
-def test_no_time_is_shown_until_compiled_kernels_serve(spit: Run, photo: Callable[..., Path], tmp_path: Path,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ("demo", "--image", photo(tmp_path / "a.png", 96, 64), "-o", tmp_path / "out")
-    monkeypatch.setattr(cpu, "BACKGROUND", Background(None))  # a fresh install, whose compiler has not ended
-    shown = " ".join(spit(*options).out.split())
-    assert "tokens, " in shown
-    assert "ms (median" not in shown
-    monkeypatch.setattr(cpu, "BACKGROUND", Background(None))
-    assert spit(*options, "--json").json["milliseconds"] is None
-    cpu.BACKGROUND.done = True
-    assert "ms (median of 5)" in " ".join(spit(*options).out.split())
-
-
 def test_what_to_try_next_exists(spit: Run) -> None:
     for line in NEXT:
         verb = line.split()[1]
@@ -63,7 +41,6 @@ def test_dark(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
         assert max(picture.getpixel((0, 0))) < 40
 
 
-@pytest.mark.usefixtures("_compiled")
 def test_json_is_the_librarys_answer(spit: Run, photo: Callable[..., Path], save_tiny: Callable[..., Path],
                                      tmp_path: Path) -> None:
     path, model = photo(tmp_path / "a.png", 96, 64), save_tiny(num_classes=7)

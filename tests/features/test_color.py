@@ -7,7 +7,8 @@ from torch import Tensor
 import spit
 from spit.contrast import contrast
 from spit.features import FeatureExtractor
-from spit.features.color import NORMALIZATIONS, color_features, squares, standardize
+from spit.features.color import NORMALIZATIONS, color_features, standardize
+from spit.kernels.windows import squares
 
 
 @pytest.mark.parametrize("channels", [1, 4])

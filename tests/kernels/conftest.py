@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
+from spit.kernels.dispatch import load
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 BLOCKED = ("superpixels", "refinement", "regions", "preprocess", "features")  # they launch by BLOCK
@@ -43,13 +44,13 @@ def gpu() -> OnDevice:
     return OnDevice(import_module("spit.kernels.triton"))
 
 
-@pytest.fixture(params=["reference", "cpu", "triton"])
+@pytest.fixture(params=["reference", "numba", "triton"])
 def backend(request: pytest.FixtureRequest) -> Any:
     """Each backend in turn."""
     return _backend(request)
 
 
-@pytest.fixture(params=["cpu", "triton"])
+@pytest.fixture(params=["numba", "triton"])
 def compiled(request: pytest.FixtureRequest) -> Any:
     """Each backend but the reference in turn."""
     return _backend(request)
@@ -57,7 +58,7 @@ def compiled(request: pytest.FixtureRequest) -> Any:
 
 def _backend(request: pytest.FixtureRequest) -> Any:
     if request.param != "triton":
-        return import_module(f"spit.kernels.{request.param}")
+        return load(request.param)
     gpu = request.getfixturevalue("gpu")
     request.getfixturevalue("few_programs")
     return gpu

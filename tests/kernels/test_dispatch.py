@@ -1,5 +1,7 @@
 import ast
 import inspect
+import subprocess
+import sys
 import threading
 from importlib import import_module
 from pathlib import Path
@@ -9,35 +11,36 @@ import torch
 
 import spit
 from spit import kernels
-from spit.kernels import Rules, backend, cpu, reference
+from spit.kernels import Rules, backend, reference
+from spit.kernels import tensors as numba
 
 PORTABLE = {"exact_sqrt", "level_offsets", "pieces", "region_sizes"}  # without backends
-OTHERS = {"BACKENDS", "on_gpu", "SCALE", "Levels", "Rules", "backend", "recorded", "threads", "compile_at_once",
-          "compiled"}
-BACKENDS = ("reference", "cpu", "triton")
+OTHERS = {"BACKENDS", "on_gpu", "SCALE", "Levels", "Rules", "backend", "recorded", "threads"}
+BACKENDS = ("reference", "tensors", "triton")
 OPERATIONS = sorted(set(kernels.__all__) - PORTABLE - OTHERS)
 LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
-
-
-@pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine where the CPU's loops are compiled; test_background has the others."""
-    monkeypatch.setattr(cpu.BACKGROUND, "done", True)
 
 
 @pytest.fixture
 def who(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "region_boxes", lambda *_: "reference")
-    monkeypatch.setattr(cpu, "region_boxes", lambda *_: "cpu")
+    monkeypatch.setattr(numba, "region_boxes", lambda *_: "numba")
 
 
-@pytest.mark.parametrize("name", ["reference", "cpu", "triton"])
+@pytest.mark.parametrize("name", ["tensors", "triton"])
 def test_every_backend_has_the_same_operations_with_the_same_arguments(name: str) -> None:
     if name == "triton":
         pytest.importorskip("triton")
     module = import_module(f"spit.kernels.{name}")
     for operation in OPERATIONS:
-        assert inspect.signature(getattr(module, operation)) == inspect.signature(getattr(reference, operation))
+        own, defined = (inspect.signature(getattr(each, operation)).parameters for each in (module, reference))
+        assert [(value.name, value.default) for value in own.values()] == [
+            (value.name, value.default) for value in defined.values()]
+
+
+def test_the_definition_needs_nothing_compiled() -> None:
+    code = "import sys, spit.kernels.reference; print({'numba', 'triton', 'spit.kernels.numba'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "set()\n"
 
 
 SOURCES = sorted((Path(spit.__file__).parent).rglob("*.py"))
@@ -68,20 +71,20 @@ def test_every_operation_goes_to_the_backend_in_force(name: str, monkeypatch: py
 
 @pytest.mark.usefixtures("who")
 def test_the_device_decides_unless_a_backend_is_forced() -> None:
-    assert kernels.region_boxes(LABELS, OFFSETS) == "cpu"
+    assert kernels.region_boxes(LABELS, OFFSETS) == "numba"
     with backend("reference"):
         assert kernels.region_boxes(LABELS, OFFSETS) == "reference"
         with backend("numba"):
-            assert kernels.region_boxes(LABELS, OFFSETS) == "cpu"
+            assert kernels.region_boxes(LABELS, OFFSETS) == "numba"
         assert kernels.region_boxes(LABELS, OFFSETS) == "reference"
-    assert kernels.region_boxes(LABELS, OFFSETS) == "cpu"
+    assert kernels.region_boxes(LABELS, OFFSETS) == "numba"
 
 
 @pytest.mark.usefixtures("who")
 def test_an_error_inside_the_block_ends_it() -> None:
     with pytest.raises(KeyError), backend("reference"):
         raise KeyError
-    assert kernels.region_boxes(LABELS, OFFSETS) == "cpu"
+    assert kernels.region_boxes(LABELS, OFFSETS) == "numba"
 
 
 @pytest.mark.usefixtures("who")
@@ -91,7 +94,7 @@ def test_another_thread_is_not_forced() -> None:
         thread = threading.Thread(target=lambda: answers.append(kernels.region_boxes(LABELS, OFFSETS)))
         thread.start()
         thread.join()
-    assert answers == ["cpu"]
+    assert answers == ["numba"]
 
 
 def test_an_unknown_backend_is_named_with_those_there_are() -> None:
@@ -105,8 +108,8 @@ def test_an_unknown_device_is_named() -> None:
 
 
 def test_a_list_of_tensors_is_dispatched_by_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "compose", lambda *_: "cpu")
-    assert kernels.compose([LABELS, LABELS], [OFFSETS]) == "cpu"
+    monkeypatch.setattr(numba, "compose", lambda *_: "numba")
+    assert kernels.compose([LABELS, LABELS], [OFFSETS]) == "numba"
     with pytest.raises(ValueError, match="no kernels for tensors on meta"):
         kernels.compose([LABELS.to("meta")], [OFFSETS])
 

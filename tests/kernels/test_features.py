@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from spit import kernels
-from spit.kernels import cpu, reference
+from spit.kernels import reference
+from spit.kernels import tensors as numba
 
-BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("backend", [reference, numba], ids=["reference", "numba"])
 
 
 def random_maps(seed: int, batch: int, height: int, width: int, regions: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -129,7 +130,7 @@ class TestColorPatches:
         boxes = boxes + grow * torch.tensor([-1, -1, 1, 1], dtype=torch.int32)
         images = random_images(seed, labels, channels)
         expected = reference.color_patches(images, labels, offsets, boxes, resolution, masked)
-        actual = cpu.color_patches(images, labels, offsets, boxes, resolution, masked)
+        actual = numba.color_patches(images, labels, offsets, boxes, resolution, masked)
         assert torch.equal(actual, expected)
 
     @BACKENDS
@@ -145,7 +146,7 @@ class TestColorPatches:
         labels, offsets, boxes = random_maps(7, 3, 12, 17, 6)
         images = random_images(8, labels).requires_grad_()
         grads = []
-        for backend in (reference, cpu):
+        for backend in (reference, numba):
             patches = backend.color_patches(images, labels, offsets, boxes, 8)
             weights = torch.linspace(-1, 1, patches.numel()).view_as(patches)
             grads.append(torch.autograd.grad((patches * weights).sum(), images)[0])
@@ -194,7 +195,7 @@ class TestPositionHistogram:
     def test_backends_agree(self, packed: tuple[Tensor, Tensor, Tensor], bins: int, sigma: float) -> None:
         labels, offsets, _ = packed
         expected = reference.position_histogram(labels, offsets, bins, sigma)
-        actual = cpu.position_histogram(labels, offsets, bins, sigma)
+        actual = numba.position_histogram(labels, offsets, bins, sigma)
         assert actual.dtype == expected.dtype == torch.float32
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
 
@@ -242,7 +243,7 @@ class TestGradientHistogram:
         labels, offsets, _ = packed
         gradients = (3 * random_images(seed, labels, channels=2) - 1.5).clamp(-1, 1)  # many at the very ends
         expected = reference.gradient_histogram(gradients, labels, offsets, bins, sigma)
-        actual = cpu.gradient_histogram(gradients, labels, offsets, bins, sigma)
+        actual = numba.gradient_histogram(gradients, labels, offsets, bins, sigma)
         assert actual.dtype == expected.dtype == torch.float32
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
 
@@ -291,9 +292,9 @@ class TestScharr:
     @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4), st.integers(0, 100))
     def test_backends_agree(self, height: int, width: int, channels: int, seed: int) -> None:
         images = torch.rand(2, channels, height, width, generator=torch.Generator().manual_seed(seed))
-        assert torch.equal(cpu.scharr(images), reference.scharr(images))
+        assert torch.equal(numba.scharr(images), reference.scharr(images))
         eight_bits = (images * 255).to(torch.uint8)
-        assert torch.equal(cpu.scharr(eight_bits), reference.scharr(eight_bits))
+        assert torch.equal(numba.scharr(eight_bits), reference.scharr(eight_bits))
 
 
 def quarters(height: int, width: int) -> torch.Tensor:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spit.kernels import SCALE, cpu, reference
+from spit.kernels import SCALE, reference
+from spit.kernels import tensors as numba
 from spit.tokenizers.preprocess import _flux_table
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
@@ -59,7 +60,7 @@ class TestContrast:
         table = torch.randint(-SCALE, SCALE + 1, (shape[1], 256), dtype=torch.int16,
                               generator=torch.Generator().manual_seed(seed))
         expected = reference.look_up(images, table)
-        got = cpu.look_up(images, table)
+        got = numba.look_up(images, table)
         assert got.dtype == expected.dtype == torch.int16
         assert torch.equal(got, expected)
 
@@ -77,7 +78,7 @@ class TestDiffuse:
         before = features.clone()
         flux = paper_flux() if real else random_flux(seed)
         expected = reference.diffuse(features, flux, steps)
-        got = cpu.diffuse(features, flux, steps)
+        got = numba.diffuse(features, flux, steps)
         assert got.dtype == expected.dtype == torch.int16
         assert torch.equal(got, expected)
         assert torch.equal(features, before)
@@ -88,7 +89,7 @@ class TestDiffuse:
         features = texture(seed, (1, 1, height, width), -SCALE, SCALE).to(torch.int16)
         flux = random_flux(seed)
         expected = diffuse_pixel_by_pixel(features[0, 0].tolist(), flux.tolist(), steps)
-        assert cpu.diffuse(features, flux, steps)[0, 0].tolist() == expected
+        assert numba.diffuse(features, flux, steps)[0, 0].tolist() == expected
 
     @pytest.mark.parametrize("layout", ["channels_last", "slice", "expand", "transpose"])
     def test_any_layout(self, backend: Any, layout: str) -> None:
@@ -124,7 +125,7 @@ class TestSaturate:
     def test_parity(self, texture: Texture, seed: int, batch: int, height: int, width: int, push: int) -> None:
         features = texture(seed, (batch, 3, height, width), -SCALE, SCALE).to(torch.int16)
         before = features.clone()
-        assert torch.equal(cpu.saturate(features, push), reference.saturate(features, push))
+        assert torch.equal(numba.saturate(features, push), reference.saturate(features, push))
         assert torch.equal(features, before)
 
 

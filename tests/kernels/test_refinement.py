@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from spit.kernels import Rules, cpu, reference
+from spit.kernels import Rules, reference
+from spit.kernels import tensors as numba
 from spit.tokenizers.preprocess import superpixel_features
 from spit.tokens import offsets_of
 
@@ -71,9 +72,9 @@ def squared_error(labels: Tensor, pixels: Tensor) -> float:
 
 def test_the_error_falls_on_photographs(photo: Callable[[str, int], Tensor]) -> None:
     pixels = torch.stack([photo("astronaut", 128), photo("coffee", 128)])
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
+    labels, counts = numba.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
     for image, (one, count) in enumerate(zip(labels, counts, strict=True)):
-        errors = [squared_error(cpu.refine(one[None], offsets_of(count[None]), pixels[image][None], k)[0],
+        errors = [squared_error(numba.refine(one[None], offsets_of(count[None]), pixels[image][None], k)[0],
                                 pixels[image]) for k in range(4)]
         assert errors == sorted(errors, reverse=True)
         assert errors[3] < 0.85 * errors[0]
@@ -81,10 +82,10 @@ def test_the_error_falls_on_photographs(photo: Callable[[str, int], Tensor]) -> 
 
 def test_an_image_alone_and_in_a_batch(photo: Callable[[str, int], Tensor]) -> None:
     pixels = torch.stack([photo("astronaut", 64), photo("coffee", 64), photo("chelsea", 64)])
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
-    whole = cpu.refine(labels, offsets_of(counts), pixels, 2)
+    labels, counts = numba.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
+    whole = numba.refine(labels, offsets_of(counts), pixels, 2)
     for b in range(3):
-        alone = cpu.refine(labels[b : b + 1], offsets_of(counts[b : b + 1]), pixels[b : b + 1], 2)
+        alone = numba.refine(labels[b : b + 1], offsets_of(counts[b : b + 1]), pixels[b : b + 1], 2)
         assert torch.equal(alone[0], whole[b])
 
 
@@ -92,7 +93,7 @@ def test_an_image_alone_and_in_a_batch(photo: Callable[[str, int], Tensor]) -> N
 @pytest.mark.parametrize("shape", [(3, 3, 11, 13), (1, 1, 1, 1), (2, 4, 1, 9), (2, 1, 9, 1), (2, 3, 16, 16)])
 def test_textures_in_triton(gpu: Any, mixed: Callable[..., Tensor], shape: tuple[int, ...]) -> None:
     pixels = mixed(shape, 0, 255, first=8).to(torch.uint8)
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=2))
+    labels, counts = numba.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=2))
     before = labels.clone()
     got = gpu.refine(labels, offsets_of(counts), pixels, 2)
     assert torch.equal(got, reference.refine(labels, offsets_of(counts), pixels, 2))
@@ -102,7 +103,7 @@ def test_textures_in_triton(gpu: Any, mixed: Callable[..., Tensor], shape: tuple
 @pytest.mark.usefixtures("few_programs")
 def test_a_photograph_in_triton(gpu: Any, photo: Callable[[str, int], Tensor]) -> None:
     pixels = photo("chelsea", 48)[None]
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=3))
+    labels, counts = numba.superpixel_labels(superpixel_features(pixels, "paper"), Rules(levels=3))
     expected = reference.refine(labels, offsets_of(counts), pixels, 2)
     assert not torch.equal(expected, labels)
     assert torch.equal(gpu.refine(labels, offsets_of(counts), pixels, 2), expected)

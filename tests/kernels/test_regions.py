@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spit.kernels import cpu, reference, region_sizes
+from spit.kernels import reference, region_sizes
+from spit.kernels import tensors as numba
 from spit.partition import Partition
 from spit.tokens import offsets_of
 
-BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("backend", [reference, numba], ids=["reference", "numba"])
 
 
 def random_labels(seed: int, batch: int, height: int, width: int, most: int) -> tuple[Tensor, Tensor]:
@@ -31,7 +32,7 @@ maps = st.builds(random_labels, seed=st.integers(0, 10_000), batch=st.integers(1
 @settings(deadline=None, max_examples=60)
 @given(drawn=maps)
 def test_parity(drawn: tuple[Tensor, Tensor]) -> None:
-    expected, got = (backend.region_boxes(*drawn) for backend in (reference, cpu))
+    expected, got = (backend.region_boxes(*drawn) for backend in (reference, numba))
     assert got.dtype == expected.dtype == torch.int32
     assert torch.equal(got, expected)
 
@@ -74,7 +75,7 @@ def test_compose_follows_each_region_upwards(seed: int, batch: int, steps: int, 
                 v = maps[t][b][v]
             expected.append(int(v))
     before = [level.clone() for level in parents]
-    for backend in (reference, cpu):
+    for backend in (reference, numba):
         got = backend.compose(parents, offsets)
         assert got.dtype == torch.int32
         assert got.tolist() == expected

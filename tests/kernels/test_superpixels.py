@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kernels.parity import assert_same
-from spit.kernels import SCALE, Rules, cpu, reference
+from spit.kernels import SCALE, Rules, reference
+from spit.kernels import tensors as numba
 from spit.tokenizers.preprocess import superpixel_features
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
@@ -46,14 +47,14 @@ def test_parity_on_photographs(photo: Callable[[str, int], Tensor], rules: Rules
     images = torch.stack([photo("astronaut", 96), photo("chelsea", 96)])[:, :, :70]
     for kind in ("paper", "saturated"):
         features = superpixel_features(images, kind)
-        assert_same(cpu.superpixels(features, rules), reference.superpixels(features, rules))
+        assert_same(numba.superpixels(features, rules), reference.superpixels(features, rules))
 
 
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 100_000), shape=shapes, rules=rules_of)
 def test_levels_fit_into_each_other(texture: Texture, seed: int, shape: tuple[int, ...], rules: Rules) -> None:
     batch, _, height, width = shape
-    levels = cpu.superpixels(texture(seed, shape, -SCALE, SCALE).to(torch.int16), rules)
+    levels = numba.superpixels(texture(seed, shape, -SCALE, SCALE).to(torch.int16), rules)
     assert len(levels) == rules.levels + (rules.merge_threshold > 0) + (rules.max_tokens is not None)
     regions = torch.full((batch,), height * width)
     for parents, counts in levels:
@@ -156,4 +157,4 @@ def test_ties_in_triton(gpu: Any, mixed: Draw, similarity: Any, compactness: flo
 def test_threads_change_nothing(texture: Texture) -> None:
     features = texture(10, (5, 3, 9, 13), -SCALE, SCALE).to(torch.int16)
     rules = Rules(levels=3, max_tokens=4)
-    assert_same(cpu.superpixels(features, rules), reference.superpixels(features, rules))
+    assert_same(numba.superpixels(features, rules), reference.superpixels(features, rules))

@@ -2,14 +2,14 @@ import os
 import threading
 import time
 
+import numpy as np
 import pytest
 import torch
 
 import spit
 from spit import kernels
-from spit.kernels import Array
 from spit.kernels.concurrency import torch_threads
-from spit.kernels.cpu.threads import for_each_image
+from spit.kernels.numba.threads import for_each_image
 
 
 @pytest.fixture(params=[1, 2])
@@ -23,22 +23,17 @@ def _threads(request: pytest.FixtureRequest) -> object:
 @pytest.mark.usefixtures("_threads")
 @pytest.mark.parametrize("count", [0, 1, 2, 17])
 def test_every_image_once(count: int) -> None:
-    numbers = torch.arange(count)
     seen: list[int] = []
-    answers = for_each_image(lambda number, shared: seen.append(int(number)) or number + shared, numbers, 10)
+    answers = for_each_image(lambda number: seen.append(number) or number + 10, range(count))
     assert sorted(seen) == list(range(count))
     assert answers == [number + 10 for number in range(count)]
 
 
-def test_kernels_write_to_tensors_and_to_parts_of_them() -> None:
-    rows, packed = torch.zeros(2, 3), torch.zeros(5)
-
-    def fill(row: Array, part: Array, value: int) -> None:
-        row[:], part[:] = value, len(part)
-
-    for_each_image(fill, rows, packed.split([1, 4]), 7)
-    assert rows.tolist() == [[7] * 3] * 2
-    assert packed.tolist() == [1, 4, 4, 4, 4]
+def test_images_of_several_arguments_and_no_thread_stays() -> None:
+    before = threading.active_count()
+    with kernels.threads(3):
+        assert for_each_image(lambda row, number: row.sum() * number, np.ones((5, 4)), range(5)) == [0, 4, 8, 12, 16]
+    assert threading.active_count() == before
 
 
 @pytest.mark.usefixtures("_threads")
@@ -48,7 +43,7 @@ def test_errors_come_back() -> None:
             raise ValueError("image 2")
 
     with pytest.raises(ValueError, match="image 2"):
-        for_each_image(fail, torch.arange(4))
+        for_each_image(fail, range(4))
 
 
 def test_images_run_at_once() -> None:
@@ -56,7 +51,7 @@ def test_images_run_at_once() -> None:
     torch.set_num_threads(2)
     try:
         meet = threading.Barrier(2, timeout=10)
-        for_each_image(lambda _: meet.wait() and None, torch.arange(2))  # one thread alone would wait in vain
+        for_each_image(lambda _: meet.wait() and None, range(2))  # one thread alone would wait in vain
     finally:
         torch.set_num_threads(before)
 
@@ -64,10 +59,10 @@ def test_images_run_at_once() -> None:
 def test_a_block_has_its_own_number_of_threads() -> None:
     meet = threading.Barrier(3, timeout=10)
     with kernels.threads(3):
-        for_each_image(lambda _: meet.wait() and None, torch.arange(3))
+        for_each_image(lambda _: meet.wait() and None, range(3))
     names: set[str] = set()
     with kernels.threads(4), kernels.threads(1), kernels.threads(None):
-        for_each_image(lambda _: names.add(threading.current_thread().name), torch.arange(9))
+        for_each_image(lambda _: names.add(threading.current_thread().name), range(9))
     assert names == {threading.current_thread().name}
 
 
@@ -99,10 +94,10 @@ def test_a_forked_child_has_its_own_pool() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        for_each_image(lambda _: None, torch.arange(4))
+        for_each_image(lambda _: None, range(4))
         child = os.fork()
         if child == 0:
-            for_each_image(lambda _: None, torch.arange(4))
+            for_each_image(lambda _: None, range(4))
             os._exit(0)
         for _ in range(200):
             ended, status = os.waitpid(child, os.WNOHANG)

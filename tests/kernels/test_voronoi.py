@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from skimage import measure
 from torch import Tensor
 
-from spit.kernels import cpu, reference
+from spit.kernels import reference
+from spit.kernels import tensors as numba
 from spit.kernels.reference.voronoi import settle
 
 sides = st.sampled_from([1, 2, 3, 5, 8, 13, 21])
@@ -43,7 +44,7 @@ def cut_off(cells: np.ndarray, sites: Tensor) -> np.ndarray:
 def test_parity(seed: int, batch: int, height: int, width: int, share: float) -> None:
     sites = random_sites(seed, batch, height, width, share)
     expected = reference.nearest_sites(sites, height, width)
-    got = cpu.nearest_sites(sites, height, width)
+    got = numba.nearest_sites(sites, height, width)
     assert got.dtype == expected.dtype == torch.int32
     assert torch.equal(got, expected)
 
@@ -54,7 +55,7 @@ def test_parity_on_loose_pieces_of_several_pixels() -> None:
     for seed in range(10):
         sites = random_sites(seed, 4, 20, 20, 0.1) + torch.tensor([4 * seed, 2 * seed], dtype=torch.int32)
         got = reference.nearest_sites(sites, 60, 70)
-        assert torch.equal(got, cpu.nearest_sites(sites, 60, 70))
+        assert torch.equal(got, numba.nearest_sites(sites, 60, 70))
         for labels, own in zip(got, sites, strict=True):
             cells = nearest(own, 60, 70)
             loose = cut_off(cells, own)
@@ -72,7 +73,7 @@ def test_nearest_but_for_what_is_cut_off(
     pieces: Callable[[Tensor], int], seed: int, height: int, width: int, share: float
 ) -> None:
     sites = random_sites(seed, 1, height, width, share)[0]
-    labels = cpu.nearest_sites(sites[None], height, width)[0]
+    labels = numba.nearest_sites(sites[None], height, width)[0]
     cells = nearest(sites, height, width)
     loose = cut_off(cells, sites)
     assert np.array_equal(labels.numpy()[~loose], cells[~loose])
@@ -158,5 +159,5 @@ def test_loose_pieces_settle_from_the_rim_inwards() -> None:
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
 def test_many_cells_on_thin_images(pieces: Callable[[Tensor], int], size: tuple[int, int], share: float) -> None:
     sites = random_sites(0, 1, *size, share)
-    labels = cpu.nearest_sites(sites, *size)[0]
+    labels = numba.nearest_sites(sites, *size)[0]
     assert labels.unique().numel() == pieces(labels) == sites.shape[1]

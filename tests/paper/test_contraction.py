@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from spit.kernels import SCALE, Rules, cpu, reference
+from spit.kernels import SCALE, Rules, reference
+from spit.kernels import tensors as numba
 from spit.partition import Hierarchy
 
-BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("backend", [reference, numba], ids=["reference", "numba"])
 
 
 def label_maps(backend: ModuleType, features: Tensor, rules: Rules) -> list[list[list[int]]]:

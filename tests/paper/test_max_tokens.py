@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from spit.kernels import SCALE, Rules, cpu, reference
+from spit.kernels import SCALE, Rules, reference
+from spit.kernels import tensors as numba
 from spit.tokenizers import SuperpixelTokenizer
 
-BACKENDS = pytest.mark.parametrize("backend", [reference, cpu], ids=["reference", "cpu"])
+BACKENDS = pytest.mark.parametrize("backend", [reference, numba], ids=["reference", "numba"])
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
 Pieces = Callable[[Tensor], int]
 ROW = torch.tensor([[[[0, 0, 100, 100, 300, 300, 310, 310, 1000, 1000]]]], dtype=torch.int16)

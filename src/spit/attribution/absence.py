@@ -9,8 +9,9 @@ from torch.nn import functional as F
 from spit.backbone.linear import product
 from spit.embedder import Embedder
 from spit.features import FeatureExtractor
-from spit.features.color import normalize, squares
+from spit.features.color import normalize
 from spit.forward_pass import ForwardPass
+from spit.kernels.windows import squares
 from spit.tokens import Tokens, offsets_of
 
 

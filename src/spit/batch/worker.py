@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from spit import kernels
 from spit.batch.attempts import Attempts
 from spit.batch.blocks import Folder
 from spit.batch.operations import Decoded, Operation, Rejected, Row
@@ -68,7 +67,6 @@ class Worker:
         self.operation = Operation(predictor or job.predictor(), job.work, job.size)
         self.reader = Reader(job.inputs, job.columns, job.work.max_bytes)
         self.pool = ThreadPoolExecutor(job.decoders, "spit-decoder")
-        kernels.compile_at_once()
         self.operation({"key": ["first"], "bytes": [encode_png(Image.new("RGB", (64, 64)))]})  # so that no row waits
         expected, got = self.folder.manifest()["model"], self.operation.predictor.digest
         if got != expected:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from spit.batch.options import OPERATIONS, Cluster, Columns, Work
-from spit.cli.console import LongBar, print_json, show, shown, tell
+from spit.cli.console import LongBar, print_json, show, shown, tell, tell_compiling
 from spit.cli.options import Models, Running, TokenizerChoice
 from spit.cli.outputs import check_folder
 from spit.errors import Stopped
@@ -47,6 +47,7 @@ def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, wor
     check_folder(output)
     corpus = Corpus(sources, work, models.expect_one(), models.size, lambda predictor: (
         tokenizer.build(predictor.model.config) if tokenizer.given else None), columns)
+    tell_compiling()
     try:
         with LongBar(Console(stderr=True)) as bar:
             summary = run_batch(corpus, output, cluster, running.device, _progress(bar, work))

@@ -35,13 +35,11 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     """
     import torch
 
-    from spit import kernels
     from spit.bench.photos import sample_photos
     from spit.data.folders import image_paths
     from spit.kernels.concurrency import torch_threads
 
     device = torch.device(running.place)
-    kernels.compile_at_once()  # plain operations of a fresh install are not what is measured
     paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
     with torch_threads(measuring.threads):
         if measuring.check:

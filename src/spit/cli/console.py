@@ -46,6 +46,15 @@ def tell(message: str) -> None:
     print("spit:", " ".join(message.split()), file=sys.stderr, flush=True)
 
 
+def tell_compiling() -> None:
+    """Say on stderr that the first tokens take longer, if the kernels are not compiled yet."""
+    from spit.kernels.numba.compilation import in_cache  # not at the top: it imports numba
+    from spit.kernels.numba.contraction import link_regions
+
+    if not in_cache(link_regions):
+        tell("compiling once on this machine, about ten seconds; spit doctor can do it beforehand")
+
+
 def print_json(document: dict[str, Any]) -> None:
     """The one JSON document on stdout."""
     print(json.dumps(document, indent=2), flush=True)

@@ -28,10 +28,8 @@ class Sample(Options):
 def demo(sample: Sample, models: Models, reading: Reading, output: Output, running: Running) -> int:
     """Show tokens, classes, an explanation and a mask of one photo in one picture, demo.png.
 
-    The model sees the whole image. On a fresh install the kernels compile in the background; until they serve, no time
-    is shown.
+    The model sees the whole image.
     """
-    from spit import kernels
     from spit.bench.photos import sample_photos
     from spit.bench.stages import median_ms
     from spit.cli.work.demo import draw
@@ -47,8 +45,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
         tokens = int(prediction.partition.counts[0])
         classes = top_json(prediction, 3)
         seen = prediction.images[0]
-        milliseconds = (median_ms(partial(predictor.model.tokenizer, seen), predictor.device, REPEATS)
-                        if kernels.compiled(seen) else None)
+        milliseconds = median_ms(partial(predictor.model.tokenizer, seen), predictor.device, REPEATS)
         say("Explaining")
         heat = prediction.explain()[0]
         say("Segmenting")
@@ -59,12 +56,11 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
         write_files({target: draw(pixels, prediction, heat, found, THEMES[sample.theme])}, real_paths([path]))
     if running.as_json:
         print_json({"image": str(path), "width": pixels.shape[2], "height": pixels.shape[1], "tokens": tokens,
-                    "milliseconds": None if milliseconds is None else round(milliseconds, 2), "classes": classes,
+                    "milliseconds": round(milliseconds, 2), "classes": classes,
                     "foreground": round(foreground, 6), "picture": str(target)})
         return 0
-    time = "" if milliseconds is None else f" in {milliseconds:.1f} ms (median of {REPEATS})"
     show(f"{shown(path.name)}, {pixels.shape[2]} × {pixels.shape[1]} pixels: cut into "
-         f"{plural(tokens, 'token')}{time}, {foreground:.0%} foreground")
+         f"{plural(tokens, 'token')} in {milliseconds:.1f} ms (median of {REPEATS}), {foreground:.0%} foreground")
     show_top(classes)
     show(f"The picture is {shown(target)}", "bold green")
     show("Next: " + "; ".join(NEXT))

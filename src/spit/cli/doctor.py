@@ -12,7 +12,8 @@ def doctor(answering: JsonOnly) -> int:
     """Check this installation: versions, backends, devices, caches, disk and memory, and the default model's answers.
 
     The answers on three sample images are compared with recorded ones. Every fault is one line on stderr, and the exit
-    code is then 1. A report of a fault should come with spit doctor --json. spit bench --check compares the backends.
+    code is then 1. On a new machine this also compiles the kernels, so that nothing waits for them later. A report of a
+    fault should come with spit doctor --json. spit bench --check compares the backends.
     """
     from spit.doctor import answer_faults, describe_machine, machine_faults
 
@@ -21,7 +22,7 @@ def doctor(answering: JsonOnly) -> int:
         _show(about)
     faults = [*machine_faults()]
     skipped = None
-    with waiting("Checking answers; the first run compiles the kernels, 15-30 s"):
+    with waiting("Checking answers; the first run compiles the kernels, about 10 s"):
         try:
             faults += answer_faults()
         except MissingExtra as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, g
 
 import typer
 
-from spit.cli.console import waiting
+from spit.cli.console import tell_compiling, waiting
 from spit.cli.help import describe, value_name
 from spit.cli.outputs import check_folder
 from spit.data.images import MAX_PIXELS, load_image
@@ -116,6 +116,7 @@ class Models(Options):
             from spit.predictor import load
 
             found = [load(source, device, self.size) for source in sources]
+        tell_compiling()
         if tokenizer is not None and tokenizer.given:
             found = [one.with_tokenizer(tokenizer.build(one.model.config)) for one in found]
         if len({one.name for one in found}) < len(found):  # runs/a/model and runs/b/model

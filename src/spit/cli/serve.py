@@ -5,7 +5,7 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
-from spit.cli.console import show, waiting
+from spit.cli.console import show, tell_compiling, waiting
 from spit.cli.options import Models, Running, listed
 from spit.environment import environment
 from spit.errors import MissingExtra
@@ -47,6 +47,7 @@ def _serve(models: Serving, options: ServeOptions, running: Running) -> int:
     from spit.serve.app import create_app
     from spit.serve.models import Models as Served
 
+    tell_compiling()
     with waiting("Loading the model"):
         app = create_app(options, Served(listed(models.model), running.device))
     address = f"[{options.host}]" if ":" in options.host else options.host

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from spit.cli.answers import SharingOptions, answer_each, show_files
-from spit.cli.console import show, shown, waiting
+from spit.cli.console import show, shown, tell_compiling, waiting
 from spit.cli.inputs import Document, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.results import Results
@@ -82,6 +82,7 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
             f"{document['regions']:,}", f"{document['region_size']['mean']:,.0f}"))
         show(_source(chosen, name, *tokens_of.model))
 
+    tell_compiling()
     return answer_each(inputs, "Tokenizing", work, show_all, running.as_json, results, sharing.workers,
                        output=str(output.output))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spit.cli.console import print_json, show, shown
+from spit.cli.console import print_json, show, shown, tell_compiling
 from spit.cli.options import Output, Running
 from spit.cli.outputs import check_folder
 from spit.errors import Stopped
@@ -63,6 +63,7 @@ def carry_out(recipe: "Recipe", run: RunOptions, running: Running) -> int:
     try:
         if team.first:
             check_folder(folder)
+            tell_compiling()
         with watching(team.first) as listener:
             result = train_recipe(recipe, folder, team, listener, run.fresh, run.force)
     except Stopped:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import spit
-from spit.kernels.numba.regions import step
+from spit.kernels.numba.regions import gather
 
 CORE = ("torch", "numpy", "numba", "Pillow", "safetensors")
 OPTIONAL = ("triton", "typer", "rich", "scikit-image", "huggingface_hub", "onnx", "onnxruntime", "timm", "transformers",
@@ -71,7 +71,7 @@ def devices() -> list[dict[str, Any]]:
 
 def caches() -> dict[str, Path | None]:
     """Where compiled loops and downloads are kept; None where nothing can be kept."""
-    compiled = step.stats.cache_path
+    compiled = gather.stats.cache_path
     hub = os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", Path.home() / ".cache/huggingface")) / "hub"
     return {"numba": Path(compiled) if compiled else None, "hub": Path(hub), "temporary": Path(tempfile.gettempdir())}
 

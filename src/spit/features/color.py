@@ -77,20 +77,6 @@ def prepare(images: Tensor, normalization: str) -> tuple[Tensor, Tensor | None]:
     return NORMALIZATIONS[normalization](images), None
 
 
-def squares(boxes: Tensor, height: int, width: int) -> Tensor:
-    """The square around each box, with the box's centre and longer side, moved into the image if it fits.
-
-    Shape:
-        ``(ΣN, 4)`` int32, ``(y0, x0, y1, x1)`` with exclusive ends, to the same.
-    """
-    start = boxes[:, :2]
-    sides = boxes[:, 2:] - start
-    side = sides.amax(1, keepdim=True)
-    last = torch.cat([height - side, width - side], 1)
-    corner = (start - (side - sides >> 1)).minimum(last).clamp_min(0)
-    return torch.cat([corner, corner + side], 1)
-
-
 @lru_cache(maxsize=8)
 def _table(normalization: str, channels: int, device: torch.device) -> Tensor:
     """The normalisation of each channel at the 256 values of uint8, ``(C, 256)`` float32."""

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from spit import kernels
 from spit.contrast import arcsinh
-from spit.features.color import color_features, prepare, squares
+from spit.features.color import color_features, prepare
 from spit.images import Images, image_blocks, to_float
 from spit.kernels.options import FeatureOptions
 from spit.kernels.recording import round_up, step_of
+from spit.kernels.windows import squares
 from spit.options import documented
 from spit.partition import Partition
 from spit.parts import check_partition

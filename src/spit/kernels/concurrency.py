@@ -1,10 +1,10 @@
 """How many threads the CPU's kernels run on."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-import torch
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -25,8 +25,13 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 def thread_count() -> int:
-    """The threads of the block, or torch's own number."""
-    return _threads.get() or torch.get_num_threads()
+    """The threads of the block; else torch's own number; without torch, ``OMP_NUM_THREADS`` or the number of cores."""
+    if (count := _threads.get()) is not None:
+        return count
+    if (torch := sys.modules.get("torch")) is not None:
+        return int(torch.get_num_threads())
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return int(given) if given.isdecimal() and int(given) > 0 else os.cpu_count() or 1
 
 
 @contextmanager
@@ -35,6 +40,8 @@ def torch_threads(count: int | None) -> Iterator[None]:
 
     With one they do not wait for each other at every operation while another process takes their cores.
     """
+    import torch  # not at the top: arrays need no torch
+
     before = torch.get_num_threads()
     if count not in (None, before):
         torch.set_num_threads(count)

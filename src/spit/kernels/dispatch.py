@@ -13,16 +13,16 @@ from torch import Tensor
 
 from spit.errors import MissingExtra
 from spit.kernels import reference
-from spit.kernels.concurrency import threads, torch_threads
+from spit.kernels.concurrency import threads
 from spit.kernels.portable import Levels, exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.recording import Tensors, replay
 from spit.kernels.rules import SCALE, Rules
 from spit.options import check_choice
 
 __all__ = [
-    "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compile_at_once", "compiled",
-    "compose", "diffuse", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu",
-    "pieces", "position_histogram", "recorded", "refine", "region_boxes", "region_features",
+    "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse",
+    "draw_sites", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
+    "position_histogram", "recorded", "refine", "region_boxes", "region_features",
     "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels", "threads",
 ]
 
@@ -30,7 +30,7 @@ Operation = TypeVar("Operation", bound=Callable[..., Any])
 
 BACKENDS = ("reference", "numba", "triton")
 _OF_DEVICE = {"cpu": "numba", "cuda": "triton"}
-_FOLDERS = {"reference": "reference", "numba": "cpu", "triton": "triton"}
+_MODULES = {"reference": "reference", "numba": "tensors", "triton": "triton"}
 _forced: ContextVar[str | None] = ContextVar("forced_backend", default=None)
 
 
@@ -50,14 +50,15 @@ def _backend(first: object) -> ModuleType:
     name = _forced.get() or _OF_DEVICE.get(x.device.type)
     if name is None:
         raise ValueError(f"spit has no kernels for tensors on {x.device}; move the images to the CPU or to CUDA")
-    return _load(name)
+    return load(name)
 
 
 @cache
-def _load(name: str) -> ModuleType:
+def load(name: str) -> ModuleType:
+    """The functions of a backend on tensors."""
     if name == "triton" and find_spec("triton") is None:
         raise MissingExtra("triton", "gpu", "running on a GPU")
-    return import_module(f"spit.kernels.{_FOLDERS[name]}")
+    return import_module(f"spit.kernels.{_MODULES[name]}")
 
 
 def on_gpu(tensors: Tensor | Tensors) -> bool:
@@ -73,30 +74,13 @@ def recorded(operation: Callable[[Tensors, Any], Tensors], tensors: Tensors,
     return operation(tensors, options() if callable(options) else options)
 
 
-def compiled(tensors: Tensor | Tensors) -> bool:
-    """Whether compiled kernels serve operations on these; False while a fresh install compiles them."""
-    chosen = _backend(tensors)
-    return chosen.__name__ != "spit.kernels.cpu" or _forced.get() is not None or bool(chosen.BACKGROUND.serves(0))
-
-
-def compile_at_once() -> None:
-    """Have compiled loops serve from now on, on the CPU of a fresh install too; for those who measure time."""
-    _load("numba").BACKGROUND.done = True
-
-
 def _dispatched(definition: Operation) -> Operation:
     """Dispatch an operation to the backend of its first argument."""
 
     @wraps(definition)
     def operation(*args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else next(iter(kwargs.values()))
-        chosen = _backend(first)
-        if _forced.get() is None and chosen.__name__ == "spit.kernels.cpu":
-            numbers = first.numel() if isinstance(first, Tensor) else first[0].numel()
-            if not chosen.BACKGROUND.serves(numbers):
-                with torch_threads(1):
-                    return getattr(chosen.uncompiled, definition.__name__)(*args, **kwargs)
-        return getattr(chosen, definition.__name__)(*args, **kwargs)
+        return getattr(_backend(first), definition.__name__)(*args, **kwargs)
 
     return cast(Operation, operation)
 
@@ -108,6 +92,7 @@ superpixels = _dispatched(reference.superpixels)
 superpixel_labels = _dispatched(reference.superpixel_labels)
 between = _dispatched(reference.between)
 refine = _dispatched(reference.refine)
+draw_sites = _dispatched(reference.draw_sites)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_boxes = _dispatched(reference.region_boxes)
 compose = _dispatched(reference.compose)

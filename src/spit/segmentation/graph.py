@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spit.images import quantize
-from spit.segmentation.region_loops import boundaries, connect, join_edges, sum_regions
+from spit.kernels.numba.forest import connect
+from spit.segmentation.region_loops import boundaries, join_edges, sum_regions
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -97,7 +98,7 @@ class RegionGraph:
 def connected(pairs: Integers, count: int) -> Integers:
     """For each of ``count`` nodes, the smallest node that edges ``(E, 2)`` lead to, itself among them."""
     check_pairs(pairs, count)
-    numbers: Integers = connect(pairs, count)
+    numbers: Integers = connect(pairs, np.arange(count))
     return numbers
 
 

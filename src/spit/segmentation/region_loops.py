@@ -90,22 +90,3 @@ def join_edges(one: Any, other: Any, lengths: Any, count: int) -> Any:
             pairs[last, 0], pairs[last, 1] = smaller, larger
         total[last] += lengths[edge]
     return pairs[: last + 1].copy(), total[: last + 1].copy()
-
-
-@compiled
-def connect(pairs: Any, count: int) -> Any:
-    """For each of ``count`` nodes, the smallest node that edges ``(E, 2)`` lead to, itself among them."""
-    roots = np.arange(count)
-    for edge in range(len(pairs)):
-        one, other = pairs[edge]
-        while roots[one] != one:  # to the root, halving the way
-            roots[one] = roots[roots[one]]
-            one = roots[one]
-        while roots[other] != other:
-            roots[other] = roots[roots[other]]
-            other = roots[other]
-        roots[max(one, other)] = min(one, other)
-    for node in range(count):  # a root is smaller than its nodes, so each is done before they ask
-        roots[node] = roots[roots[node]]
-    return roots
-

@@ -12,7 +12,6 @@ import torch
 from fastapi import Request
 from torch import Tensor
 
-from spit import kernels
 from spit.predictor import Predictor
 from spit.serve.batching import Batcher, Work
 from spit.serve.errors import ApiError, log
@@ -117,7 +116,6 @@ def still_loading() -> ApiError:
 def warm_up(predictor: Predictor) -> None:
     """Compile the kernels that most answers use."""
     started = time.monotonic()
-    kernels.compile_at_once()
     image = (torch.arange(3 * 96 * 96) * 37 % 251).view(3, 96, 96).to(torch.uint8)
     prediction = predictor(image, crop=False)
     prediction.segment()

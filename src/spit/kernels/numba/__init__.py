@@ -1,1 +1,18 @@
-"""The kernels as compiled loops on arrays of one image; nothing here imports torch."""
+"""The hot operations as compiled loops on arrays, with the names and results of ``kernels.reference``.
+
+Nothing here imports torch. ``kernels.tensors`` gives the same functions for tensors on the CPU.
+"""
+
+from spit.kernels.numba.features import region_features, sample_colors, scharr
+from spit.kernels.numba.histograms import gradient_histogram, position_histogram
+from spit.kernels.numba.preprocess import diffuse, look_up, saturate, superpixel_features
+from spit.kernels.numba.refinement import refine
+from spit.kernels.numba.regions import compose, region_boxes
+from spit.kernels.numba.superpixels import between, superpixel_labels, superpixels
+from spit.kernels.numba.voronoi import draw_sites, nearest_sites
+
+__all__ = [
+    "between", "compose", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
+    "position_histogram", "refine", "region_boxes", "region_features", "sample_colors", "saturate", "scharr",
+    "superpixel_features", "superpixel_labels", "superpixels",
+]

@@ -1,9 +1,7 @@
-"""How loops are compiled: once a machine, into numba's cache on disk, and with as little as the calls need.
+"""How loops are compiled: on their first call, once a machine, into numba's cache on disk.
 
-A fresh install compiles on its first calls, so the time this takes counts (``background.py`` hides most of it).
 Functions that Python calls are ``compiled``; those that only other loops call are ``inlined``, without a wrapper and a
-file in the cache of their own. Loops assign elements rather than slices: for ``a[:] = b`` numba compiles the text of an
-error, which takes four seconds.
+file in the cache of their own.
 """
 
 from collections.abc import Callable
@@ -24,3 +22,9 @@ def compiled(loop: Callable[..., Any]) -> Any:
         return njit(cache=True, **_LEAN)(loop)
     except RuntimeError:  # no folder that can be written to: each process compiles for itself
         return njit(**_LEAN)(loop)
+
+
+def in_cache(loop: Any) -> bool:
+    """Whether numba's cache holds a compiled loop of this source, so that its first call does not compile it."""
+    file = getattr(loop._cache, "_cache_file", None)  # numba has no public question for it; None: nothing is kept
+    return file is not None and len(file._load_index()) > 0

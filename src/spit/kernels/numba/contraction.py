@@ -4,8 +4,13 @@ Floats are float32 and every operation is one of + − × ÷ √ in the referenc
 ``fastmath`` neither reorders nor fuses. The loops are written without branches where the data
 decides, since a mispredicted branch costs more than the arithmetic. What they look up by has no sign: of a signed index
 numba asks whether it counts from the end.
+
+Sums of features have their region's size in the last column and zeros before it, so that the columns are a multiple of
+four: four of them are one vector.
 """
 
+
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +23,7 @@ from spit.kernels.rules import COSINE, EUCLIDEAN, SCALE, VARIANCE
 F = np.float32
 U = np.uint64
 RECENT = 4096
+MOST = np.iinfo(np.int32).max
 NOTHING = np.iinfo(np.int64).min
 
 
@@ -26,38 +32,33 @@ def link_pixels(planes: Array, kind: int) -> Array:
     """Level 0: each pixel's best of four neighbours, the smallest number first among equals."""
     channels, height, width = planes.shape
     chosen = np.empty((height, width), np.int32)
-    here = np.empty((channels, width), np.float32)
-    below = np.empty((channels, width), np.float32)
-    # −∞ stands for the edges that the image's border cuts.
-    north = np.full(width, -np.inf, np.float32)
-    south = np.full(width, -np.inf, np.float32)
-    sides = np.full(width + 1, -np.inf, np.float32)  # west of pixel x and, one further, east of it
-    pixel_points(planes, np.int64(0), kind, below)
-    for y in range(height):
+    here, below = np.empty((channels, width), F), np.empty((channels, width), F)
+    # −∞ stands for the edges that the image's border cuts; sides are west of pixel x and, one further, east of it.
+    north, south, sides = _row(width, -np.inf), _row(width, -np.inf), _row(width + 1, -np.inf)
+    lengths = _row(width, SCALE)
+    for y in range(-1, height):
         here, below = below, here
-        similarity(here, here, np.int64(1), kind, sides[1:width])
         if y + 1 < height:
-            pixel_points(planes, y + 1, kind, below)
-            similarity(here, below, np.int64(0), kind, south)
+            _pixel_points(planes, y + 1, kind, lengths, below)
+        if y < 0:
+            continue
+        _similarity(here, here, np.int64(1), kind, sides[1:])
+        if y + 1 < height:
+            _similarity(here, below, np.int64(0), kind, south)
         else:
-            south[:] = F(-np.inf)
+            for x in range(width):
+                south[x] = F(-np.inf)
         row = chosen[y]
         for x in range(width):
-            best = north[x]
-            step = np.int32(-width)
+            best, step = north[x], np.int32(-width if y > 0 else 0)
             if sides[x] > best:
-                best = sides[x]
-                step = np.int32(-1)
+                best, step = sides[x], np.int32(-1)
             if sides[x + 1] > best:
-                best = sides[x + 1]
-                step = np.int32(1)
+                best, step = sides[x + 1], np.int32(1)
             if south[x] > best:
-                best = south[x]
-                step = np.int32(width)
+                best, step = south[x], np.int32(width)
             row[x] = np.int32(y * width + x) + step
         north, south = south, north
-    if height * width == 1:
-        chosen[0, 0] = 0
     return chosen.reshape(height * width)
 
 
@@ -65,29 +66,25 @@ def link_pixels(planes: Array, kind: int) -> Array:
 def link_pixels_within(planes: Array, regions: Array) -> tuple[Array, Array]:
     """Each pixel's best neighbour in its own region, or itself, by the variance; and the weight of that edge."""
     channels, height, width = planes.shape
-    chosen = np.empty((height, width), np.int32)
-    weights = np.empty((height, width), np.float32)
-    here = np.empty((channels, width), np.float32)
-    below = np.empty((channels, width), np.float32)
+    chosen, weights = np.empty((height, width), np.int32), np.empty((height, width), F)
+    here, below = np.empty((channels, width), F), np.empty((channels, width), F)
+    # −∞ stands for the edges that the image's border cuts; sides are west of pixel x and, one further, east of it.
+    north, south, sides = _row(width, -np.inf), _row(width, -np.inf), _row(width + 1, -np.inf)
+    lengths = _row(width, SCALE)
     nothing = F(-np.inf)
-    north = np.full(width, nothing, np.float32)
-    south = np.full(width, nothing, np.float32)
-    sides = np.full(width + 1, nothing, np.float32)
-    pixel_points(planes, np.int64(0), VARIANCE, below)
-    for y in range(height):
+    for y in range(-1, height):
         here, below = below, here
-        similarity(here, here, np.int64(1), VARIANCE, sides[1:width])
-        own = regions[y]
+        if y + 1 < height:
+            _pixel_points(planes, y + 1, VARIANCE, lengths, below)
+        if y < 0:
+            continue
+        own, further = regions[y], regions[min(y + 1, height - 1)]
+        _similarity(here, here, np.int64(1), VARIANCE, sides[1:])
         for x in range(1, width):
             sides[x] = sides[x] if own[x - 1] == own[x] else nothing
-        if y + 1 < height:
-            pixel_points(planes, y + 1, VARIANCE, below)
-            similarity(here, below, np.int64(0), VARIANCE, south)
-            further = regions[y + 1]
-            for x in range(width):
-                south[x] = south[x] if own[x] == further[x] else nothing
-        else:
-            south[:] = nothing
+        _similarity(here, below, np.int64(0), VARIANCE, south)
+        for x in range(width):
+            south[x] = south[x] if (own[x] == further[x]) & (y + 1 < height) else nothing
         row, line = chosen[y], weights[y]
         for x in range(width):
             best, step = nothing, np.int32(0)
@@ -106,10 +103,17 @@ def link_pixels_within(planes: Array, regions: Array) -> tuple[Array, Array]:
 
 
 @inlined
-def pixel_points(planes: Array, y: int, kind: int, out: Array) -> None:
+def _row(width: int, value: float) -> Array:
+    row = np.empty(width, F)
+    for x in range(width):
+        row[x] = F(value)
+    return row
+
+
+@inlined
+def _pixel_points(planes: Array, y: int, kind: int, lengths: Array, out: Array) -> None:
     """:func:`region_points` of a row of pixels."""
     channels, _, width = planes.shape
-    lengths = np.full(width, SCALE, np.float32)
     if kind == COSINE:
         for c in range(channels):
             for x in range(width):
@@ -124,7 +128,7 @@ def pixel_points(planes: Array, y: int, kind: int, out: Array) -> None:
 
 
 @inlined
-def similarity(a: Array, b: Array, step: int, kind: int, out: Array) -> None:
+def _similarity(a: Array, b: Array, step: int, kind: int, out: Array) -> None:
     """The similarity of the pixels a[:, i] and b[:, i + step]."""
     channels, width = a.shape
     for c in range(channels):
@@ -144,9 +148,9 @@ def adjacency(labels: Array) -> Array:
 
     A pair is left out if another two of the four pixels around it are the same pair and come before it.
     """
+    edges = np.empty((2 * labels.size + 1, 2), np.int32)
+    new = np.empty(labels.shape[1], np.bool_)
     height, width = labels.shape
-    edges = np.empty((2 * height * width + 1, 2), np.int32)
-    new = np.empty(width, np.bool_)
     k = U(0)
     for y in range(height):
         row, above = labels[y], labels[max(y - 1, 0)]
@@ -169,7 +173,7 @@ def adjacency(labels: Array) -> Array:
                 edges[k, 0] = row[x]
                 edges[k, 1] = below[x]
                 k += U(new[x])
-    return edges[:k].copy()
+    return edges[:k]
 
 
 @compiled
@@ -187,112 +191,137 @@ def contract_edges(edges: Array, labels: Array) -> Array:
         out[k, 1] = v
         k += U((u != v) & (recent[slot] != pair))
         recent[slot] = pair
-    return out[:k].copy()
+    return out[:k]
+
+
+def sum_pixels(planes: Array, labels: Array, count: int) -> Array:
+    """Sums and sizes of the regions of pixels, ``(V, L)``, of 64 bits if the image is so large that 32 overflow."""
+    channels, _, width = planes.shape
+    sums = np.zeros((count, 4 * (channels // 4 + 1)), np.int32 if labels.size * SCALE < 2**31 else np.int64)
+    rest = np.zeros((2, width), planes.dtype)
+    rest[1] = 1
+    _sum_pixels(planes, labels, rest, sums)
+    return sums
 
 
 @compiled
-def sum_pixels(planes: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
+def _sum_pixels(planes: Array, labels: Array, rest: Array, sums: Array) -> None:
+    """The columns beyond the channels are 0, and the last is the size."""
     channels, height, width = planes.shape
-    sums = np.zeros((count, channels), np.int64)
-    sizes = np.zeros(count, np.int64)
-    boxes = np.empty((count, 4), np.int32)
-    boxes[:, :2] = height + width
-    boxes[:, 2:] = -1
     for y in range(height):
-        row = labels[y * width : (y + 1) * width]
-        for x in range(width):
-            v = U(row[x])
-            sizes[v] += 1
-            box = boxes[v]
-            box[0] = min(box[0], y)
-            box[1] = min(box[1], x)
-            box[2] = y
-            box[3] = max(box[3], x)
-        for c in range(channels):
-            plane = planes[c, y]
+        for c in range(0, sums.shape[1], 4):
+            first = planes[c, y] if c < channels else rest[0]
+            second = planes[c + 1, y] if c + 1 < channels else rest[0]
+            third = planes[c + 2, y] if c + 2 < channels else rest[0]
+            fourth = planes[c + 3, y] if c + 3 < channels else rest[1]
             for x in range(width):
-                sums[U(row[x]), c] += plane[x]
-    return sums, sizes, boxes
+                _add(sums, U(labels[y, x]), U(c), first[x], second[x], third[x], fourth[x])
 
 
 @compiled
-def sum_regions(sums: Array, sizes: Array, boxes: Array, labels: Array, count: int) -> tuple[Array, Array, Array]:
-    channels = sums.shape[1]
-    new_sums = np.zeros((count, channels), np.int64)
-    new_sizes = np.zeros(count, np.int64)
-    new_boxes = np.empty((count, 4), np.int32)
-    new_boxes[:, :2] = np.iinfo(np.int32).max
-    new_boxes[:, 2:] = -1
-    for u in range(len(sizes)):
-        v = U(labels[u])
-        new_sizes[v] += sizes[u]
-        for c in range(channels):
-            new_sums[v, U(c)] += sums[U(u), U(c)]
-        box = new_boxes[v]
-        box[0] = min(box[0], boxes[u, 0])
-        box[1] = min(box[1], boxes[u, 1])
-        box[2] = max(box[2], boxes[u, 2])
-        box[3] = max(box[3], boxes[u, 3])
-    return new_sums, new_sizes, new_boxes
+def sum_regions(sums: Array, labels: Array, count: int) -> Array:
+    """Sums and sizes of the regions above, π_v^(t+1) = ∪ π_u^(t)."""
+    above = np.zeros((count, sums.shape[1]), sums.dtype)
+    for u in range(len(sums)):
+        for c in range(0, sums.shape[1], 4):
+            row = sums[U(u), c : c + 4]
+            _add(above, U(labels[u]), U(c), row[0], row[1], row[2], row[3])
+    return above
+
+
+@inlined
+def _add(rows: Array, v: int, c: int, first: int, second: int, third: int, fourth: int) -> None:
+    """Add to four columns of row v. All are read before any is written, so that it is one vector addition."""
+    a, b = rows[v, c] + first, rows[v, c + U(1)] + second
+    d, e = rows[v, c + U(2)] + third, rows[v, c + U(3)] + fourth
+    rows[v, c], rows[v, c + U(1)], rows[v, c + U(2)], rows[v, c + U(3)] = a, b, d, e
 
 
 @compiled
-def region_points(sums: Array, sizes: Array, kind: int) -> Array:
-    """What is compared: sums at unit length for the cosine, else means μ_ξ(v)."""
-    count, channels = sums.shape
-    points = np.empty((count, channels), np.float32)
+def box_pixels(labels: Array, count: int) -> Array:
+    """First row and column of each region and minus the ends of both, ``(V, 4)``: minima, all of them."""
+    boxes = np.full((count, 4), MOST, np.int32)
+    for y in range(labels.shape[0]):
+        for x in range(labels.shape[1]):
+            _lower(boxes, U(labels[y, x]), y, x, -1 - y, -1 - x)
+    return boxes
+
+
+@compiled
+def box_regions(boxes: Array, labels: Array, count: int) -> Array:
+    """:func:`box_pixels` of the regions above."""
+    above = np.full((count, 4), MOST, np.int32)
+    for u in range(len(boxes)):
+        box = boxes[U(u)]
+        _lower(above, U(labels[u]), box[0], box[1], box[2], box[3])
+    return above
+
+
+@inlined
+def _lower(boxes: Array, v: int, first: int, second: int, third: int, fourth: int) -> None:
+    """The minimum of row v and four numbers, as one vector operation."""
+    box = boxes[v]
+    a, b = min(box[0], np.int32(first)), min(box[1], np.int32(second))
+    c, d = min(box[2], np.int32(third)), min(box[3], np.int32(fourth))
+    box[0], box[1], box[2], box[3] = a, b, c, d
+
+
+@compiled
+def region_points(sums: Array, kind: int) -> Array:
+    """What is compared, ``(V, L)`` float32: sums at unit length for the cosine, else means μ_ξ(v); zeros at the end."""
+    count, lanes = sums.shape
+    points = np.empty((count, lanes), F)
     for v in range(count):
-        length = F(sizes[v] * SCALE)
+        length = F(np.int64(sums[v, lanes - 1]) * SCALE)
         if kind == COSINE:
             square = F(0)
-            for c in range(channels):
+            for c in range(lanes - 1):
                 value = F(sums[v, c])
                 square = square + value * value
             length = np.sqrt(square)
             length = length if length != F(0) else F(1)
-        for c in range(channels):
-            points[v, c] = F(sums[v, c]) / length
+        for c in range(0, lanes, 4):
+            p, q, r = F(sums[v, c]) / length, F(sums[v, c + 1]) / length, F(sums[v, c + 2]) / length
+            points[v, c], points[v, c + 1], points[v, c + 2] = p, q, r
+            points[v, c + 3] = F(sums[v, c + 3]) / length if c + 4 < lanes else F(0)
     return points
 
 
-@compiled
-def loop_weights(sizes: Array, loop_mean: float, clip: float) -> Array:
-    """w(u, u): (size − mean) / std of the sizes, clipped."""
-    count = len(sizes)
-    total = squares = 0
-    for v in range(count):
-        total += sizes[v]
-        squares += sizes[v] * sizes[v]
-    mean = total / count
-    variance = squares / count - mean * mean
-    weights = np.zeros(count, np.float32)
-    if variance > 0:
-        deviation = np.sqrt(variance)
-        for v in range(count):
-            weights[v] = min(max((sizes[v] - loop_mean * mean) / deviation, -clip), clip)
-    return weights
+def loop_scale(sizes: Array, pixels: int, loop_mean: float, clip: float | None) -> tuple[float, float, float]:
+    """The size at which the weight w(u, u) = (size − mean) / std of staying alone is 0, std, and the bound on it.
 
-
-@inlined
-def density(a: Array, b: Array, size: int) -> Any:
-    """δ_∞ of the union of two regions, from their boxes and its size."""
-    height = max(a[2], b[2]) - min(a[0], b[0]) + 1
-    width = max(a[3], b[3]) - min(a[1], b[1]) + 1
-    perimeter = 2 * (height + width)
-    return F(4 * size) / F(perimeter * perimeter)
+    The last is negative if regions may not stay alone.
+    """
+    if clip is None:
+        return 0.0, 0.0, -1.0
+    mean = pixels / len(sizes)
+    variance = _sum_squares(sizes) / len(sizes) - mean * mean
+    return loop_mean * mean, math.sqrt(max(variance, 0.0)), float(clip)
 
 
 @compiled
-def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops: Array, compactness: float,
-                 kind: int) -> tuple[Array, Array]:
+def _sum_squares(sizes: Array) -> Any:
+    total = np.int64(0)
+    for v in range(len(sizes)):
+        total += np.int64(sizes[v]) * np.int64(sizes[v])
+    return total
+
+
+@compiled
+def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops: tuple[float, float, float],
+                 compactness: float, kind: int) -> tuple[Array, Array]:
     """Each region's best neighbour, or itself with loops, and the weight of that edge."""
-    count, channels = points.shape
+    count, lanes = points.shape
     dense, similar = F(compactness), F(1 - compactness)
     keys = np.full(count, NOTHING, np.int64)
+    densities = np.empty(len(edges) if compactness > 0 else 0, F)
+    for e in range(len(densities)):  # in a loop of its own, where no edge waits for the one before
+        u, v = U(edges[e, 0]), U(edges[e, 1])
+        densities[e] = dense * _density(boxes[u], boxes[v], np.int64(sizes[u]) + np.int64(sizes[v]))
     for e in range(len(edges)):
         u, v = U(edges[e, 0]), U(edges[e, 1])
         weight = F(0)
-        for c in range(channels):
+        for c in range(lanes - 1):
             p, q = points[u, U(c)], points[v, U(c)]
             weight = weight + (p * q if kind == COSINE else (p - q) * (p - q))
         if kind == VARIANCE:
@@ -301,20 +330,30 @@ def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops:
         elif kind == EUCLIDEAN:
             weight = -np.sqrt(weight)
         if compactness > 0:
-            weight = dense * density(boxes[u], boxes[v], sizes[u] + sizes[v]) + similar * weight
+            weight = densities[e] + similar * weight
         order = ordered(weight)
         keys[u] = max(keys[u], order - np.int64(v))
         keys[v] = max(keys[v], order - np.int64(u))
-    for i in range(len(loops)):
-        weight = loops[i]
-        if compactness > 0:
-            weight = dense * density(boxes[i], boxes[i], sizes[i]) + similar * weight
-        keys[i] = max(keys[i], ordered(weight) - i)
-    best = np.empty(count, np.float32)
+    loop_mean, loop_std, loop_clip = loops
+    best = np.empty(count, F)
     chosen = np.empty(count, np.int32)
     bits = best.view(np.int32)
+    for i in range(count if loop_clip >= 0 else 0):
+        weight = F(0)
+        if loop_std > 0:
+            weight = F(min(max((np.int64(sizes[i]) - loop_mean) / loop_std, -loop_clip), loop_clip))
+        if compactness > 0:
+            weight = dense * _density(boxes[i], boxes[i], np.int64(sizes[i])) + similar * weight
+        keys[i] = max(keys[i], ordered(weight) - i)
     for i in range(count):
         high = (keys[i] + 0x7FFFFFFF) >> 32
         chosen[i] = i if keys[i] == NOTHING else (high << 32) - keys[i]
         bits[i] = high if high >= 0 else high ^ 0x7FFFFFFF
     return chosen, best
+
+
+@inlined
+def _density(a: Array, b: Array, size: int) -> Any:
+    """δ_∞ of the union of two regions, from their boxes and its size."""
+    perimeter = -2 * (min(a[0], b[0]) + min(a[1], b[1]) + min(a[2], b[2]) + min(a[3], b[3]))
+    return F(4 * size) / F(perimeter * perimeter)

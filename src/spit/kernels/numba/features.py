@@ -1,9 +1,7 @@
-"""φ as compiled loops: colour patches and gradients.
+"""φ by compiled loops: colour patches and gradients, ``reference/features.py``, one image per thread.
 
 Numpy makes the arrays that the loops fill: numba would compile each way of making one.
 """
-
-from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,31 +9,52 @@ from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
 from spit.kernels.numba.histograms import gradient_counter, position_counter
 from spit.kernels.numba.preprocess import convert
+from spit.kernels.numba.regions import check_labels, split
+from spit.kernels.numba.threads import for_each_image
 
 
-def feature_width(channels: int, resolution: int, position: tuple[int, float],
-                  texture: tuple[int, float] | None) -> int:
-    """Columns of :func:`describer`: C·K² for colour, K² for position and K² for gradients."""
-    return channels * resolution**2 + position[0] ** 2 + (0 if texture is None else texture[0] ** 2)
+def region_features(images: Array, table: Array | None, gradients: Array | None, labels: Array, offsets: Array,
+                    boxes: Array, windows: Array, resolution: int, masked: bool, position: tuple[int, float],
+                    texture: tuple[int, float]) -> Array:
+    """See :func:`spit.kernels.reference.region_features`; float32."""
+    check_labels(labels, offsets)
+    channels = images.shape[1]
+    places, textures = channels * resolution**2, channels * resolution**2 + position[0] ** 2  # first columns
+    values = np.empty((int(offsets[-1]), textures + (0 if gradients is None else texture[0] ** 2)), np.float32)
+    count_positions, count_gradients = position_counter(labels.shape[1:], *position), gradient_counter(*texture)
+
+    def describe(image: Array, gradient: Array | None, regions: Array, window: Array, out: Array) -> None:
+        colors = image
+        if table is not None:
+            colors = np.empty(image.shape, table.dtype)
+            convert(image, table, colors)
+        _sample_colors(colors, out, regions, window, masked, *_scratch(resolution))
+        sizes = count_positions(regions, out, places)
+        if gradient is not None:
+            count_gradients(gradient, regions, sizes, out, textures)
+
+    for_each_image(describe, images, [None] * len(images) if gradients is None else gradients, labels,
+                   split(windows, offsets), split(values, offsets))
+    return values
 
 
-def describer(shape: Sequence[int], table: Array | None, resolution: int, masked: bool, position: tuple[int, float],
-              texture: tuple[int, float]) -> Callable[[Array, Array, Array, Array | None, Array], None]:
-    """φ of images of one shape, ``(H, W)``: a function of ``(image, labels, windows, gradients, out)``, to fill.
+def sample_colors(images: Array, patches: Array, labels: Array, offsets: Array, boxes: Array, masked: bool,
+                  adjoint: bool) -> None:
+    """Fill :func:`spit.kernels.reference.color_patches`, or add the adjoint to the images."""
+    loop = _sample_adjoint if adjoint else _sample_colors
+    for_each_image(lambda image, out, regions, box: loop(image, out, regions, box, masked,
+                                                         *_scratch(patches.shape[-1])),
+                   images, split(patches.reshape(len(patches), -1), offsets), labels, split(boxes, offsets))
 
-    The arguments are those of :func:`spit.kernels.region_features`.
-    """
-    count_positions, count_gradients = position_counter(shape, *position), gradient_counter(*texture)
 
-    def describe(image: Array, labels: Array, windows: Array, gradients: Array | None, out: Array) -> None:
-        colors = image if table is None else convert(image, table)
-        sample_colors(colors, out, labels, windows, masked, *scratch(resolution))
-        first = len(image) * resolution**2
-        sizes = count_positions(labels, out, first)
-        if gradients is not None:
-            count_gradients(gradients, labels, sizes, out, first + position[0] ** 2)
-
-    return describe
+def scharr(images: Array) -> Array:
+    """See :func:`spit.kernels.reference.scharr`."""
+    dtype, white = (np.dtype(np.float32), 255) if images.dtype == np.uint8 else (images.dtype, 1)
+    batch, _, height, width = images.shape
+    gradients = np.empty((batch, 2, height, width), dtype)
+    for_each_image(lambda image, out: _scharr(image, white, np.empty((height + 2, width + 2), dtype), out),
+                   images, gradients)
+    return gradients
 
 
 @inlined
@@ -67,7 +86,7 @@ def _corners(i: int, n: int, places: Array, weights: Array, labels: Array, maske
 
 
 @compiled
-def sample_colors(image: Array, out: Array, labels: Array, boxes: Array, masked: bool, places: Array,
+def _sample_colors(image: Array, out: Array, labels: Array, boxes: Array, masked: bool, places: Array,
                    weights: Array, corners: Array) -> None:
     """Fill the first columns of ``out``, channel by channel."""
     resolution = places.shape[1]
@@ -86,9 +105,9 @@ def sample_colors(image: Array, out: Array, labels: Array, boxes: Array, masked:
 
 
 @compiled
-def sample_adjoint(image: Array, out: Array, labels: Array, boxes: Array, masked: bool, places: Array,
+def _sample_adjoint(image: Array, out: Array, labels: Array, boxes: Array, masked: bool, places: Array,
                     weights: Array, corners: Array) -> None:
-    """Add to the image what :func:`sample_colors` reads of it, times what stands in ``out``."""
+    """Add to the image what :func:`_sample_colors` reads of it, times what stands in ``out``."""
     resolution = places.shape[1]
     for n in range(len(out)):
         _taps(boxes[n, 0], boxes[n, 2], labels.shape[0], places[:2], weights[:2])
@@ -102,18 +121,9 @@ def sample_adjoint(image: Array, out: Array, labels: Array, boxes: Array, masked
                         image[channel, places[corner // 2, i], places[2 + corner % 2, j]] += corners[corner, j] * value
 
 
-def scratch(resolution: int) -> tuple[Array, Array, Array]:
+def _scratch(resolution: int) -> tuple[Array, Array, Array]:
     """The places, weights and corners of a patch's samples."""
     return np.empty((4, resolution), np.uint64), np.empty((4, resolution)), np.empty((4, resolution))
-
-
-def scharr(image: Array, white: int, out: Array) -> None:
-    """The Scharr gradients of the grey image, see :func:`spit.kernels.scharr`; ``white`` is the value of white.
-
-    Shape:
-        image ``(C, H, W)``, out ``(2, H, W)``, which is filled.
-    """
-    _scharr(image, white, np.empty((image.shape[1] + 2, image.shape[2] + 2), out.dtype), out)
 
 
 @compiled

@@ -17,15 +17,17 @@ LEAST = 2**31  # added to 32 bits with a sign, makes them 0 or more
 @compiled
 def components(chosen: Array) -> tuple[Array, int]:
     """Labels and count of the forest's trees, with roots numbered in order. Overwrites ``chosen``."""
+    # Made here, so that the compiler knows that they overlap nothing.
     count = len(chosen)
-    break_pairs(chosen)
     labels = np.empty(count, np.int32)  # of roots
     moving = np.empty(count + 1, np.int32)  # vertices that may be further than a step from their root
-    roots, left = 0, count
+    roots = left = 0
     for v in range(count):
+        root = _break_pair(chosen, v)
         labels[v] = roots
-        roots += chosen[v] == v
-        moving[v] = v
+        roots += root
+        moving[U(left)] = v
+        left += not root
     while left > 0:  # pointer jumping in place: a vertex only ever gets nearer to its root
         last, left = left, 0
         for i in range(last):
@@ -41,47 +43,49 @@ def components(chosen: Array) -> tuple[Array, int]:
 
 
 @inlined
-def break_pairs(chosen: Array) -> None:
-    """Make the smaller of two vertices that chose each other a root."""
-    for v in range(len(chosen)):
-        to = chosen[v]
-        root = (v < to) & (chosen[U(to)] == v)
-        chosen[v] = v if root else to
+def _break_pair(chosen: Array, v: int) -> Any:
+    """Whether v is a root, as the smaller of two vertices that chose each other is from now on."""
+    to = chosen[v]
+    root = (v == to) | ((v < to) & (chosen[U(to)] == v))
+    chosen[v] = v if root else to
+    return root
 
 
-@compiled
 def keep_heaviest(chosen: Array, weights: Array, bound: int) -> Array:
     """Cancel the lightest choices, so that as many trees are lost as one round may. Overwrites ``chosen``."""
     count = len(chosen)
-    break_pairs(chosen)
-    children = np.empty(count, np.int32)
-    lightness = np.empty(count, np.float32)
+    joined = min(count - bound, max(count // ROUND, count - FAR * bound, 1))
+    _keep_heaviest(chosen, weights, joined, np.empty(count, np.int32), np.empty(count, np.float32),
+                   np.empty(DIGIT, np.int64))
+    return chosen
+
+
+@compiled
+def _keep_heaviest(chosen: Array, weights: Array, joined: int, children: Array, lightness: Array, table: Array) -> None:
     k = 0
-    for v in range(count):
+    for v in range(len(chosen)):
         children[k] = v
         lightness[k] = F(0) - weights[v]  # never −0
-        k += chosen[v] != v
-    joined = min(count - bound, max(count // ROUND, count - FAR * bound, 1))
+        k += not _break_pair(chosen, v)
     if joined < k:
         keys = lightness[:k].view(np.int32)
         for i in range(k):
             keys[i] = keys[i] if keys[i] >= 0 else keys[i] ^ np.int32(0x7FFFFFFF)  # in the order of the floats
-        last, equal = smallest(keys, joined)
+        last, equal = _smallest(keys, joined, table)
         for i in range(k):
             v = children[i]
             kept = (keys[i] < last) | (keys[i] == last) & (equal > 0)  # among equals the smaller numbers
             equal -= keys[i] == last
             chosen[v] = chosen[v] if kept else v
-    return chosen
 
 
 @inlined
-def smallest(keys: Array, count: int) -> tuple[int, int]:
+def _smallest(keys: Array, count: int, table: Array) -> tuple[int, int]:
     """The largest of the ``count`` smallest keys, and how many of these have its value."""
     value = 0
-    table = np.empty(DIGIT, np.int64)
     for shift in (22, 11, 0):  # digit after digit, from the high end
-        table[:] = 0
+        for i in range(DIGIT):
+            table[i] = 0
         for i in range(len(keys)):
             head = (np.int64(keys[i]) + LEAST) >> shift
             table[head % DIGIT] += head // DIGIT == value
@@ -100,25 +104,27 @@ def ordered(weight: float) -> Any:
     return np.int64(bits if bits >= 0 else bits ^ np.int32(0x7FFFFFFF)) << 32
 
 
-@compiled
 def merge_below(edges: Array, means: Array, threshold: float) -> Array:
     """The smallest region that each is joined to by edges shorter than the threshold."""
-    near = F(threshold * threshold)
-    root = np.arange(len(means)).astype(np.int32)
-    for u, v in edges:
-        distance = F(0)
-        for c in range(means.shape[1]):
-            gap = means[u, c] - means[v, c]
-            distance = distance + gap * gap
-        if distance < near:
-            a, b = find(root, u), find(root, v)
-            root[max(a, b)] = min(a, b)
-    return root
+    near = F(min(threshold * threshold, float(np.finfo(F).max)))
+    distance = np.zeros(len(edges), np.float32)
+    for gap in (means[edges[:, 0]] - means[edges[:, 1]]).T:
+        distance = distance + gap * gap
+    return connect(edges[distance < near], np.arange(len(means), dtype=np.int32))
 
 
-@inlined
-def find(root: Array, v: int) -> int:
-    while root[v] != v:
-        root[v] = root[root[v]]
-        v = root[v]
-    return v
+@compiled
+def connect(pairs: Array, roots: Array) -> Array:
+    """The smallest node that edges ``(E, 2)`` lead to from each node. ``roots`` has 0 to V − 1 and is overwritten."""
+    for edge in range(len(pairs)):
+        u, v = pairs[edge, 0], pairs[edge, 1]
+        while roots[u] != u:  # to the root, halving the way
+            roots[u] = roots[roots[u]]
+            u = roots[u]
+        while roots[v] != v:
+            roots[v] = roots[roots[v]]
+            v = roots[v]
+        roots[max(u, v)] = min(u, v)
+    for node in range(len(roots)):  # a root is smaller than its nodes, so it comes first
+        roots[node] = roots[roots[node]]
+    return roots

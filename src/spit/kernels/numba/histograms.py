@@ -1,4 +1,4 @@
-"""Histograms of positions and gradients as compiled loops, for ``features.py``.
+"""Histograms of positions and gradients by compiled loops.
 
 Numpy makes the arrays that the loops fill: numba would compile each way of making one.
 """
@@ -12,6 +12,8 @@ import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.numba.regions import check_labels, split
+from spit.kernels.numba.threads import for_each_image
 
 RADIUS = sqrt(2 * log(1e7))  # in σ: beyond it the kernel is below 1e-7 and a bin is skipped
 TABLE_STEPS = 2048  # table entries per σ: linear interpolation errs by less than 1/(8·2048²) = 3e-8
@@ -20,10 +22,31 @@ RIM = 2  # bins around the histogram, which only kernels at its border reach
 U = np.uint64  # numba asks of a signed index whether it counts from the end
 
 
-def position_counter(shape: Sequence[int], bins: int, sigma: float) -> Callable[[Array, Array, int], Array]:
-    """Counts the positions of an image of a shape, ``(H, W)``, into ``bins²`` columns of its regions, from a column on.
+def position_histogram(labels: Array, offsets: Array, bins: int, sigma: float, boxes: Array | None = None) -> Array:
+    """See :func:`spit.kernels.reference.position_histogram`."""
+    check_labels(labels, offsets)
+    histogram = np.empty((int(offsets[-1]), bins * bins), np.float32)
+    count = position_counter(labels.shape[1:], bins, sigma)
+    for_each_image(lambda regions, out: count(regions, out, 0), labels, split(histogram, offsets))
+    return histogram
 
-    Returns the regions' sizes.
+
+def gradient_histogram(gradients: Array, labels: Array, offsets: Array, bins: int, sigma: float,
+                       boxes: Array | None = None) -> Array:
+    """See :func:`spit.kernels.reference.gradient_histogram`."""
+    check_labels(labels, offsets)
+    histogram = np.empty((int(offsets[-1]), bins * bins), np.float32)
+    count = gradient_counter(bins, sigma)
+    for_each_image(lambda gradient, regions, out: count(
+        gradient, regions, np.bincount(regions.reshape(-1), minlength=len(out)), out, 0),
+        gradients, labels, split(histogram, offsets))
+    return histogram
+
+
+def position_counter(shape: Sequence[int], bins: int, sigma: float) -> Callable[[Array, Array, int], Array]:
+    """A function that writes position histograms of an image of a shape into ``out[:, first : first + bins²]``.
+
+    It returns the sizes of the regions.
     """
     height, width = shape
     rows = position_weights(height, max(height, width), bins, sigma)
@@ -43,7 +66,7 @@ def reaches_four(bins: int, sigma: float) -> bool:
 
 
 def gradient_counter(bins: int, sigma: float) -> Callable[[Array, Array, Array, Array, int], None]:
-    """Counts the gradients of one image likewise, whose regions have known sizes."""
+    """A function that writes gradient histograms of an image, whose regions have known sizes, likewise."""
     width = 0.5 * bins * sigma
 
     def count(gradients: Array, labels: Array, sizes: Array, out: Array, first: int) -> None:

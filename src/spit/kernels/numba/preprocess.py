@@ -1,31 +1,106 @@
-"""Contrast and diffusion (App. B) as compiled loops; integers throughout."""
+"""Contrast and diffusion (App. B) by compiled loops; integers throughout."""
 
 import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.numba.regions import gather
+from spit.kernels.numba.threads import for_each_image
 from spit.kernels.rules import FRACTION, HALF, SCALE
+from spit.kernels.tables import DIFFUSION_STEPS, SATURATION, contrast_table, flux_table
 
 
-def convert(image: Array, table: Array) -> Array:
+def superpixel_features(pixels: Array, saturated: bool) -> Array:
+    """The features ``"paper"`` or ``"saturated"`` that superpixels are made from.
+
+    Shape:
+        ``(B, C, H, W)`` uint8 to ``(B, C', H, W)`` int16; C' is 3 for a grey image, or with saturation.
+    """
+    if pixels.shape[1] == 1:
+        pixels = np.repeat(pixels, 3, axis=1)
+    features = look_up(pixels, contrast_table(pixels.shape[1]))
+    if saturated:
+        features = saturate(features, round(SATURATION * 2**FRACTION))
+    return diffuse(features, flux_table(), DIFFUSION_STEPS)
+
+
+def look_up(images: Array, table: Array) -> Array:
+    """See :func:`spit.kernels.reference.look_up`."""
+    out = np.empty(images.shape, table.dtype)
+    for_each_image(lambda image, line: convert(image, table, line), images, out)
+    return out
+
+
+def convert(image: Array, table: Array, out: Array) -> None:
     """:func:`look_up` of one image."""
-    out = np.empty(image.shape, table.dtype)
-    look_up(image, table, out)
+    for channel, curve, plane in zip(image, table, out, strict=True):
+        gather(curve, channel.reshape(-1), plane.reshape(-1))
+
+
+def diffuse(features: Array, flux: Array, steps: int) -> Array:
+    """See :func:`spit.kernels.reference.diffuse`."""
+    out = np.empty(features.shape, np.int16)
+    _, _, height, width = features.shape
+
+    def diffuse_image(image: Array, result: Array) -> None:
+        spare, rows = np.empty((height, width), np.int16), np.zeros((3, width + 1), np.int32)
+        index = np.empty(width, np.uint32)
+        for plane, answer in zip(image, result, strict=True):
+            source = plane
+            for step in range(steps, 0, -1):  # back and forth between two planes; the last step writes the answer
+                target = answer if step % 2 == 1 else spare
+                _diffuse(source, flux, index, rows, target)
+                source = target
+            if steps == 0:
+                answer[...] = plane
+
+    for_each_image(diffuse_image, features, out)
     return out
 
 
 @compiled
-def look_up(image: Array, table: Array, out: Array) -> None:
-    for c in range(image.shape[0]):
-        curve = table[c]
-        for y in range(image.shape[1]):
-            row, line = image[c, y], out[c, y]
-            for x in range(len(row)):
-                line[x] = curve[row[x]]
+def _diffuse(x: Array, flux: Array, index: Array, rows: Array, out: Array) -> None:
+    """One step on one plane. The first and last number of the rows, which begin at 0, are the borders east and west."""
+    height, width = x.shape
+    east, south, north = rows[0], rows[1], rows[2]
+    for i in range(width):
+        north[i] = 0
+    for y in range(height):
+        row = x[y]
+        # Differences and look-ups in loops of their own: so LLVM turns both into vector code.
+        _differences(row[: width - 1], row[1:], index)
+        for i in range(width - 1):
+            east[i + 1] = flux[index[i]]
+        if y + 1 < height:
+            _differences(row, x[y + 1], index)
+            for i in range(width):
+                south[i] = flux[index[i]]
+        else:
+            for i in range(width):
+                south[i] = 0
+        line = out[y]
+        for i in range(width):  # with 32 bits, as numba adds with 64
+            value = np.int32(row[i] + (east[i + 1] - east[i]) + (south[i] - north[i]))
+            line[i] = min(max(value, np.int32(-SCALE)), np.int32(SCALE))
+        north, south = south, north
+
+
+@inlined
+def _differences(a: Array, b: Array, index: Array) -> None:
+    """Where b − a stands in the table."""
+    for i in range(len(a)):
+        index[i] = np.uint32(np.int32(b[i] - a[i]) + np.int32(2 * SCALE))
+
+
+def saturate(features: Array, push: int) -> Array:
+    """See :func:`spit.kernels.reference.saturate`."""
+    out = np.empty(features.shape, np.int16)
+    for_each_image(lambda image, result: _saturate(image, push, result), features, out)
+    return out
 
 
 @compiled
-def saturate(image: Array, push: int, out: Array) -> None:
+def _saturate(image: Array, push: int, out: Array) -> None:
     factor = np.int32(push)
     for y in range(image.shape[1]):
         for x in range(image.shape[2]):
@@ -34,48 +109,3 @@ def saturate(image: Array, push: int, out: Array) -> None:
             for c in range(3):
                 value = luma + ((factor * (np.int32(image[c, y, x]) - luma) + np.int32(HALF)) >> FRACTION)
                 out[c, y, x] = min(max(value, -SCALE), SCALE)
-
-
-@compiled
-def diffuse(image: Array, flux: Array, steps: int, out: Array) -> None:
-    spare = np.empty(image.shape[1:], np.int16)
-    for c in range(image.shape[0]):
-        source, target = spare, out[c]
-        if steps % 2 == 0:
-            source, target = target, source
-        for y in range(image.shape[1]):
-            for x in range(image.shape[2]):
-                source[y, x] = image[c, y, x]
-        for _ in range(steps):
-            _diffuse_plane(source, flux, target)
-            source, target = target, source
-
-
-@inlined
-def _diffuse_plane(x: Array, flux: Array, out: Array) -> None:
-    height, width = x.shape
-    zero = np.int32(2 * SCALE)  # where Δ = 0 stands in the table
-    index = np.empty(width, np.uint32)
-    east = np.zeros(width + 1, np.int32)
-    south = np.zeros(width, np.int32)
-    north = np.zeros(width, np.int32)
-    for y in range(height):
-        row = x[y]
-        # Differences and look-ups in loops of their own: so LLVM turns both into vector code.
-        for i in range(width - 1):
-            index[i] = np.uint32(np.int32(row[i + 1] - row[i]) + zero)
-        for i in range(width - 1):
-            east[i + 1] = flux[index[i]]
-        if y + 1 < height:
-            below = x[y + 1]
-            for i in range(width):
-                index[i] = np.uint32(np.int32(below[i] - row[i]) + zero)
-            for i in range(width):
-                south[i] = flux[index[i]]
-        else:
-            south[:] = 0
-        line = out[y]
-        for i in range(width):  # with 32 bits, as numba adds with 64
-            value = np.int32(row[i] + (east[i + 1] - east[i]) + (south[i] - north[i]))
-            line[i] = min(max(value, np.int32(-SCALE)), np.int32(SCALE))
-        north, south = south, north

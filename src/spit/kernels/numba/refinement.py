@@ -1,79 +1,90 @@
-"""Boundary refinement as compiled loops."""
+"""Boundary refinement by compiled loops: ``reference.refine``, bit for bit."""
 
 import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.numba.regions import check_labels
+from spit.kernels.numba.threads import for_each_image
 
 F = np.float32
 
 
-@compiled
-def refine(labels: Array, count: int, planes: Array, sweeps: int, out: Array) -> None:
+def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int) -> Array:
+    """See :func:`spit.kernels.reference.refine`."""
+    check_labels(labels, offsets)
+    return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps),
+                                   labels, np.diff(offsets).tolist(), pixels))
+
+
+def _refine_image(labels: Array, count: int, planes: Array, sweeps: int) -> Array:
     channels, height, width = planes.shape
     padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image
-    sums = np.zeros((count, channels + 1), np.int64)  # the last is the size
+    padded[1:-1, 1:-1] = labels
+    sums = np.empty((count, channels + 1), np.int64)  # the last is the size
+    table = np.full((channels + 2, count + 1), np.inf, np.float32)  # a mean a channel, and two factors, see _tabulate
+    table[:channels, count] = 0
+    rows, errors = np.empty((3, width + 1), np.uint32), np.empty((2, width), np.float32)
+    _refine(padded, planes, sweeps, sums, table, np.empty(width, np.bool_), rows, errors)
+    return padded[1:-1, 1:-1].astype(np.int32)
+
+
+@compiled
+def _refine(padded: Array, planes: Array, sweeps: int, sums: Array, table: Array, free: Array, rows: Array,
+            errors: Array) -> None:
+    channels, height, width = planes.shape
+    movable, there, to = rows[0], rows[1], rows[2]
+    error, best = errors[0], errors[1]
+    for v in range(len(sums)):
+        for c in range(channels + 1):
+            sums[v, c] = 0
     for y in range(height):
         for x in range(width):
-            v = labels[y, x]
-            padded[y + 1, x + 1] = v
+            v = padded[y + 1, x + 1]
             sums[v, channels] += 1
             for c in range(channels):
                 sums[v, c] += planes[c, y, x]
-    means = np.zeros((channels, count + 1), np.float32)
-    leave = np.ones(count + 1, np.float32)
-    join = np.full(count + 1, np.inf, np.float32)  # nobody's region stays at ∞
-    free = np.empty(width, np.bool_)
-    found = np.empty(width + 1, np.uint32)
-    there, to = np.empty(width, np.uint32), np.empty(width, np.uint32)
-    error, best = np.empty(width, np.float32), np.empty(width, np.float32)
-    for _ in range(sweeps):
-        for first in range(4):
-            _tabulate(sums, means, leave, join)
-            for y in range(first // 2, height, 2):
-                above, here, below = padded[y], padded[y + 1], padded[y + 2]
-                _removable(above, here, below, free)
-                k = 0
-                for x in range(first % 2, width, 2):
-                    found[k] = x
-                    k += free[x]
+    for visit in range(4 * sweeps):
+        first = visit % 4
+        _tabulate(sums, table)
+        for y in range(first // 2, height, 2):
+            above, here, below = padded[y], padded[y + 1], padded[y + 2]
+            _removable(above, here, below, free)
+            k = 0
+            for x in range(first % 2, width, 2):
+                movable[k] = x
+                k += free[x]
+            for side in range(-1, 4):  # the pixel's own region, then those at its four sides
+                row = above if side == 0 else below if side == 3 else here
+                step = 0 if side == 1 else 2 if side == 2 else 1
                 for i in range(k):
-                    to[i] = here[found[i] + 1]
-                _errors(planes[:, y], found, to, means, leave, best, k)
-                for side in range(4):
-                    row = above if side == 0 else below if side == 3 else here
-                    step = 0 if side == 1 else 2 if side == 2 else 1
-                    for i in range(k):
-                        there[i] = row[found[i] + step]
-                    _errors(planes[:, y], found, there, means, join, error, k)
-                    for i in range(k):
-                        better = (error[i] < best[i]) & (there[i] != here[found[i] + 1])
-                        best[i] = error[i] if better else best[i]
-                        to[i] = there[i] if better else to[i]
+                    there[i] = row[movable[i] + step]
+                _errors(planes[:, y], movable, there, table, table[channels if side < 0 else channels + 1], error, k)
                 for i in range(k):
-                    x, own = found[i], here[found[i] + 1]
-                    if to[i] != own:
-                        here[x + 1] = to[i]
-                        sums[own, channels] -= 1
-                        sums[to[i], channels] += 1
-                        for c in range(channels):
-                            sums[own, c] -= planes[c, y, x]
-                            sums[to[i], c] += planes[c, y, x]
-    for y in range(height):
-        for x in range(width):
-            out[y, x] = padded[y + 1, x + 1]
+                    better = (side < 0) | ((error[i] < best[i]) & (there[i] != here[movable[i] + 1]))
+                    best[i] = error[i] if better else best[i]
+                    to[i] = there[i] if better else to[i]
+            for i in range(k):
+                x, own = movable[i], here[movable[i] + 1]
+                if to[i] != own:
+                    here[x + 1] = to[i]
+                    sums[own, channels] -= 1
+                    sums[to[i], channels] += 1
+                    for c in range(channels):
+                        sums[own, c] -= planes[c, y, x]
+                        sums[to[i], c] += planes[c, y, x]
 
 
 @inlined
-def _tabulate(sums: Array, means: Array, leave: Array, join: Array) -> None:
-    """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region."""
-    count, channels = len(sums), sums.shape[1] - 1
-    for v in range(count):
+def _tabulate(sums: Array, table: Array) -> None:
+    """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region; nobody's region stays at ∞."""
+    channels = sums.shape[1] - 1
+    for v in range(len(sums)):
         size = F(sums[v, channels])
         for c in range(channels):
-            means[c, v] = F(sums[v, c]) / size
-        leave[v] = size / max(size - F(1), F(1))
-        join[v] = size / (size + F(1))
+            table[c, v] = F(sums[v, c]) / size
+        table[channels, v] = size / max(size - F(1), F(1))
+        table[channels + 1, v] = size / (size + F(1))
 
 
 @inlined
@@ -90,11 +101,11 @@ def _removable(above: Array, here: Array, below: Array, free: Array) -> None:
 
 
 @inlined
-def _errors(row: Array, found: Array, regions: Array, means: Array, factor: Array, out: Array, count: int) -> None:
-    """factor_v · ‖x − μ_v‖² for each pixel found in a row and the region v it is compared with."""
+def _errors(row: Array, movable: Array, regions: Array, means: Array, factor: Array, out: Array, count: int) -> None:
+    """factor_v · ‖x − μ_v‖² for each movable pixel of a row and the region v it is compared with."""
     for c in range(len(row)):
         for i in range(count):
-            gap = F(row[c, found[i]]) - means[c, regions[i]]
+            gap = F(row[c, movable[i]]) - means[c, regions[i]]
             out[i] = gap * gap if c == 0 else out[i] + gap * gap
     for i in range(count):
         out[i] = factor[regions[i]] * out[i]

@@ -1,38 +1,43 @@
-"""Regions of a partition as compiled loops: boxes, and the way up a hierarchy."""
+"""Regions of a partition by compiled loops: boxes, and the way up a hierarchy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled
+from spit.kernels.numba.threads import for_each_image
 
 
-def climb(levels: Sequence[Array], out: Array) -> None:
-    """:func:`compose` of one image."""
-    upper = levels[-1]
-    # From the coarse end: only the last step is as long as the image.
-    for lower in levels[-2:0:-1]:
-        above = np.empty_like(lower)
-        step(lower, upper, above)
-        upper = above
-    if len(levels) > 1:
-        step(levels[0], upper, out)
-    else:
-        out[...] = upper
+def check_labels(labels: Iterable[Array], offsets: Array, noun: str = "labels") -> None:
+    """Raise ValueError if a loop would index outside its memory: labels can be changed after they were checked."""
+    for image, count in zip(labels, np.diff(offsets).tolist(), strict=True):
+        low, high = image.min(), image.max()
+        if low < 0 or high >= count:
+            raise ValueError(f"expected {noun} 0 to {count - 1}, got {low} to {high}; they were changed after the "
+                             "partition was made: make another one from them")
+
+
+def split(values: Array, offsets: Array) -> list[Array]:
+    """The rows of each image."""
+    ends = offsets.tolist()
+    return [values[first:last] for first, last in pairwise(ends)]
+
+
+def region_boxes(labels: Array, offsets: Array, rows: int | None = None) -> Array:
+    """See :func:`spit.kernels.reference.region_boxes`."""
+    check_labels(labels, offsets)
+    boxes = np.zeros((int(offsets[-1]) if rows is None else rows, 4), np.int32)
+    for_each_image(_fill_boxes, labels, split(boxes, offsets))
+    return boxes
 
 
 @compiled
-def step(lower: Array, upper: Array, out: Array) -> None:
-    for v in range(len(lower)):
-        out[v] = upper[lower[v]]
-
-
-@compiled
-def boxes(labels: Array, out: Array) -> None:
+def _fill_boxes(labels: Array, out: Array) -> None:
     height, width = labels.shape
     for v in range(len(out)):
-        out[v, 0], out[v, 1], out[v, 2], out[v, 3] = height, width, 0, 0
+        out[v, 0], out[v, 1] = height, width
     for y in range(height):
         start = 0
         while start < width:  # a run of one label at a time
@@ -49,3 +54,35 @@ def boxes(labels: Array, out: Array) -> None:
     for v in range(len(out)):
         if out[v, 2] == 0:  # without a pixel
             out[v, 0], out[v, 1] = 0, 0
+
+
+def compose(parents: Sequence[Array], offsets: Sequence[Array]) -> Array:
+    """See :func:`spit.kernels.reference.compose`."""
+    if len(parents) == 1:
+        return parents[0]
+    levels = [split(level, ends) for level, ends in zip(parents, offsets[:-1], strict=True)]
+    for level, above in zip(levels, offsets[1:], strict=True):
+        check_labels(level, above, "parents")
+    answer = np.empty_like(parents[0])
+    for_each_image(lambda *images: climb(images[:-1], images[-1]), *levels, split(answer, offsets[0]))
+    return answer
+
+
+def climb(levels: Sequence[Array], out: Array) -> None:
+    """:func:`compose` of one image."""
+    upper = levels[-1]
+    for lower in levels[-2:0:-1]:  # from the coarse end: only the last step is as long as the image
+        above = np.empty_like(lower)
+        gather(upper, lower, above)
+        upper = above
+    if len(levels) > 1:
+        gather(upper, levels[0], out)
+    else:
+        out[...] = upper
+
+
+@compiled
+def gather(values: Array, places: Array, out: Array) -> None:
+    """``out[i] = values[places[i]]``, faster than in numpy."""
+    for i in range(len(places)):
+        out[i] = values[places[i]]

@@ -1,13 +1,71 @@
-"""Voronoi cells by nearest site, searched in rings of buckets."""
+"""Voronoi cells by compiled loops: random sites, and the nearest of them, searched in rings of buckets."""
 
 import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled
+from spit.kernels.numba.threads import for_each_image
+
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def draw_sites(pixels: Array, cells: int, seed: int) -> Array:
+    """See :func:`spit.kernels.reference.draw_sites`."""
+    weights = _mix(np.arange(1, pixels[0].size + 1, dtype=np.uint64))
+    start = np.array([seed * GOLDEN % 2**64], np.uint64)  # arrays wrap round without a warning
+
+    def draw(image: Array) -> Array:
+        fingerprint = start + (weights * image.reshape(-1)).sum()
+        sites = _distinct(fingerprint, cells, image[0].size)
+        return np.stack(np.divmod(sites, image.shape[2]), 1).astype(np.int32)
+
+    return np.stack(for_each_image(draw, pixels))
+
+
+def _distinct(fingerprint: Array, cells: int, pixels: int) -> Array:
+    """Distinct pixels in raster order, ``(cells,)``."""
+    if 2 * cells > pixels:
+        first: Array = np.argsort(_draws(fingerprint, pixels), kind="stable")[:cells]
+        return np.sort(first)
+    draws = 2 * cells
+    while True:
+        drawn = (_draws(fingerprint, draws) % np.uint64(pixels)).astype(np.int64)
+        order = np.argsort(drawn, kind="stable")
+        candidates = drawn[order]
+        order[1:][candidates[1:] == candidates[:-1]] = draws  # drawn before
+        sites: Array = candidates[order <= np.sort(order)[cells - 1]]
+        if len(sites) == cells:
+            return sites
+        draws *= 2  # which leaves the first draws, and what was enough, as they are
+
+
+def _draws(fingerprint: Array, count: int) -> Array:
+    return _mix(fingerprint + np.arange(count, dtype=np.uint64))
+
+
+def _mix(x: Array) -> Array:
+    """SplitMix64, see the reference."""
+    x = (x + np.uint64(1)) * np.uint64(GOLDEN)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = x ^ (x >> np.uint64(31))
+    return mixed
+
+
+def nearest_sites(sites: Array, height: int, width: int) -> Array:
+    """See :func:`spit.kernels.reference.nearest_sites`."""
+    labels = np.empty((len(sites), height, width), np.int32)
+
+    def fill(places: Array, out: Array) -> None:
+        _nearest(places, out)
+        _settle(places, out)
+
+    for_each_image(fill, sites, labels)
+    return labels
 
 
 @compiled
-def nearest(sites: Array, labels: Array) -> None:
+def _nearest(sites: Array, labels: Array) -> None:
     height, width = labels.shape
     count = len(sites)
     side = max(int(np.sqrt(height * width / count)), 1)
@@ -53,7 +111,7 @@ def nearest(sites: Array, labels: Array) -> None:
 
 
 @compiled
-def settle(sites: Array, labels: Array) -> None:
+def _settle(sites: Array, labels: Array) -> None:
     """Give pixels that are cut off from their site to the nearest cell that touches them, layer by layer."""
     height, width = labels.shape
     stride = width + 2

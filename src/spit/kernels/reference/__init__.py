@@ -13,9 +13,10 @@ from spit.kernels.reference.regions import compose, region_boxes
 from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
 from spit.kernels.sampling import side_by_side
+from spit.kernels.sites import draw_sites
 
 __all__ = [
-    "between", "color_patches", "compose", "diffuse", "gradient_histogram", "look_up", "nearest_sites",
+    "between", "color_patches", "compose", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
     "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr", "superpixel_labels",
     "superpixels",
 ]

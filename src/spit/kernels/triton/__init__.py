@@ -3,6 +3,7 @@
 
 from spit.kernels.portable import saturate
 from spit.kernels.reference.superpixels import between  # its tensors are on the CPU
+from spit.kernels.sites import draw_sites
 from spit.kernels.triton.features import color_patches, region_features, scharr
 from spit.kernels.triton.histograms import gradient_histogram, position_histogram
 from spit.kernels.triton.preprocess import diffuse, look_up

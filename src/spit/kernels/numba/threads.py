@@ -1,0 +1,45 @@
+"""One thread per image: compiled loops release the GIL and share nothing between images."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from spit.kernels.concurrency import thread_count
+
+
+def for_each_image(kernel: Callable[..., Any], *images: Iterable[Any]) -> list[Any]:
+    """Call a kernel for every image, on :func:`thread_count` threads, and collect what it returns.
+
+    The calling thread is one of them; the others end with the call. Raises an error of any image. A loader's worker
+    process, where torch has one thread, makes the calls in turn.
+
+    Args:
+        images: the kernel's arguments, an array or a list each with an entry for each image.
+    """
+    calls = list(zip(*images, strict=True))
+    threads = min(thread_count(), len(calls))
+    if threads <= 1:
+        return [kernel(*call) for call in calls]
+    answers: list[Any] = [None] * len(calls)
+    waiting = deque(range(len(calls)))
+
+    def work() -> None:
+        """Take images until none are left. A task for each would cost as much as a small kernel."""
+        while waiting:
+            try:
+                b = waiting.popleft()
+            except IndexError:  # another thread took it
+                return
+            try:
+                answers[b] = kernel(*calls[b])
+            except BaseException:
+                waiting.clear()
+                raise
+
+    with ThreadPoolExecutor(threads - 1, thread_name_prefix="spit") as pool:
+        others = [pool.submit(work) for _ in range(threads - 1)]
+        work()
+    for other in others:
+        other.result()
+    return answers
