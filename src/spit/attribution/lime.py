@@ -85,7 +85,8 @@ class Lime(Options):
         lime = LimeBase(probabilities, Ridge(self.penalty), similarity, sample, perturb_interpretable_space=True,
                         from_interp_rep_transform=lambda mask, *_, **__: present(mask[0]), to_interp_rep_transform=None)
         batch = self.batch or (256 if image.is_cuda else 32)
-        coefficients: Tensor = lime.attribute(image[None], n_samples=len(masks), perturbations_per_eval=batch)
+        with torch.random.fork_rng(devices=()):  # captum's data loader draws a seed that nothing uses
+            coefficients: Tensor = lime.attribute(image[None], n_samples=len(masks), perturbations_per_eval=batch)
         return coefficients.to(image.device)[labels]
 
     def masks(self, image: Tensor, regions: int) -> Tensor:

@@ -41,7 +41,7 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
 
     device = torch.device(running.place)
     paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
-    with torch_threads(measuring.threads):
+    with torch_threads(measuring.threads), torch.random.fork_rng(devices=()):
         if measuring.check:
             return _check(paths, device, running.as_json)
         timing.cast(device)  # refuses now what it cannot do

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from spit.documents import read_json
 from spit.training import TrainingError
 from spit.training.batches import Batches
@@ -45,12 +47,13 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener, fresh: bo
     data = recipe.data
     if not data.train:
         raise TrainingError("expected photos to train on, got none; set data.train to their folder")
-    job = recipe.job(team)
-    photos = job.photos
-    listener.say(f"{job.summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
-    batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.processes, data.resident,
-                      data.whole)
-    outcome = fit(job.task, batches, folder, team, recipe, listener, fresh)
+    with torch.random.fork_rng([team.device] if team.device.type == "cuda" else ()):  # the caller's random state stays
+        job = recipe.job(team)
+        photos = job.photos
+        listener.say(f"{job.summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
+        batches = Batches(photos, recipe.optimization.batch, recipe.run.seed, team.device, data.processes,
+                          data.resident, data.whole)
+        outcome = fit(job.task, batches, folder, team, recipe, listener, fresh)
     if not team.first:
         return {}
     result = {**outcome._asdict(), "name": job.name, "model": str(outcome.model), "photos": len(photos),
