@@ -61,7 +61,7 @@ def test_the_image_may_be_grey_or_float_or_bool_and_is_not_touched() -> None:
 
 @pytest.mark.parametrize(("name", "message"), [
     ("n_segments", "^expected n, got n_segments; slic's n_segments is n here$"),
-    ("startlabel", r"^expected n, refine or start_label, got startlabel; did you mean start_label\?$"),
+    ("startlabel", r"^expected n, refine or start_label, got startlabel; did you mean 'start_label'\?$"),
     ("sigma", "^expected n, refine or start_label, got sigma; spit.SuperpixelTokenizer has all options$"),
 ])
 def test_unknown_options(name: str, message: str) -> None:

@@ -1,8 +1,7 @@
-"""Locks between processes; tests/data, tests/batch and tests/cli have those of processes that use them."""
+"""Locks between processes; tests/evaluation, tests/batch and tests/cli have those of processes that use them."""
 
-import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -12,48 +11,24 @@ from spit.locks import locked
 
 def test_one_holder_at_a_time_and_nothing_is_left(tmp_path: Path) -> None:
     path = tmp_path / "a/b/.lock"
-    with locked(path, wait=False) as mine, locked(path, wait=False) as other:
+    with locked(path) as mine, locked(path) as other:
         assert (mine, other) == (True, False)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(KeyboardInterrupt), locked(path):
+        raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_does_not_keep_it_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path, *_: object, **__: object) -> NoReturn:
-        raise FileNotFoundError(self)  # as below /proc
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with locked(tmp_path / "a/.lock", wait=True) as mine:
+def test_a_folder_that_cannot_be_made_needs_no_lock(tmp_path: Path) -> None:
+    tmp_path.joinpath("file").write_text("")
+    with locked(tmp_path / "file/.lock") as mine:
         assert mine  # writing will say what is wrong
 
 
-@pytest.mark.parametrize(("module", "name"), [(Path, "mkdir"), (os, "open"), (locks.fcntl, "flock"), (os, "fstat")])
-def test_a_signal_while_the_lock_is_taken_leaves_nothing(module: Any, name: str, tmp_path: Path,
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
-    call, left = getattr(module, name), [name]
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError
 
-    def interrupted(*arguments: Any, **options: Any) -> Any:
-        answer = call(*arguments, **options)
-        if left:
-            left.pop()
-            raise KeyboardInterrupt
-        return answer
-
-    monkeypatch.setattr(module, name, interrupted)
-    with pytest.raises(KeyboardInterrupt), locked(tmp_path / "a/b/.lock", wait=False):
-        pytest.fail("the block is not entered")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_signal_while_another_holds_the_lock_leaves_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a/.lock"
-
-    def interrupt(*_: Any) -> NoReturn:
-        monkeypatch.undo()
-        raise KeyboardInterrupt
-
-    with locked(path, wait=False):
-        monkeypatch.setattr(locks.fcntl, "flock", interrupt)
-        with pytest.raises(KeyboardInterrupt), locked(path, wait=True):
-            pytest.fail("the block is not entered")
-        assert path.exists()
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(locks.fcntl, "flock", refuse)
+    with locked(tmp_path / ".lock") as mine:
+        assert mine

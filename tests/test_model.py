@@ -264,7 +264,7 @@ def test_with_backbone_refuses_other_parameters():
 def test_with_backbone_names_its_options(options):
     with pytest.raises(ValueError, match="unknown option of backbone 'merging'") as refused:
         spit.create_model("spit_tiny_16", depth=1).with_backbone("merging", **options)
-    assert "nearest known one is 'options'" not in str(refused.value)
+    assert "did you mean 'options'" not in str(refused.value)
 
 
 def test_with_tokenizer_takes_options_of_a_name():
@@ -275,7 +275,7 @@ def test_with_tokenizer_takes_options_of_a_name():
     few = model.with_tokenizer("superpixel", max_tokens=7).tokenizer
     assert (few.levels, few.max_tokens) == (2, 7)  # the present options, and the new one
     assert model.with_tokenizer("superpixel", levels=1).tokenizer.levels == 1
-    with pytest.raises(ValueError, match="option of tokenizer 'voronoi': 'cell'; the nearest known one is 'cells'"):
+    with pytest.raises(ValueError, match="option of tokenizer 'voronoi': 'cell'; did you mean 'cells'"):
         model.with_tokenizer("voronoi", cell=9)
     with pytest.raises(TypeError, match=r"options go with the name.*got size beside"):
         model.with_tokenizer(PatchTokenizer(8), size=4)

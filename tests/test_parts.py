@@ -93,7 +93,7 @@ def test_by_name_in_create_model_and_with_tokenizer(own):
     assert rows.with_tokenizer(Rows(8)).config.tokenizer_options == {"height": 8}
     with pytest.raises(ValueError, match="expected height of at least 1, got 0"):
         rows.with_tokenizer("rows", height=0)
-    with pytest.raises(ValueError, match="option of features 'mean_color': 'powr'; the nearest known one is 'power'"):
+    with pytest.raises(ValueError, match="option of features 'mean_color': 'powr'; did you mean 'power'"):
         spit.create_model("vit_tiny_16", extractor="mean_color", extractor_options={"powr": 2})
 
 
@@ -149,7 +149,7 @@ class Corners(Rows):
 
 def test_plain_fields_and_tuples_are_checked_and_saved(tmp_path: Path):
     register_tokenizer("corners", Corners)
-    with pytest.raises(TypeError, match="expected corner of type tuple of 2 int, got 'a'"):
+    with pytest.raises(TypeError, match="expected corner to be tuple of 2 int, got 'a'"):
         Corners(corner="a")
     model = SpitModel(SMALL.replace(tokenizer="corners", tokenizer_options={"corner": (1, 2), "sides": (3, 4)}))
     loaded = spit.load_model(spit.save_model(model, tmp_path / "model"))  # JSON has lists

@@ -460,7 +460,7 @@ def test_a_model_is_no_source() -> None:
 
 def test_an_unknown_option_of_segment_is_named() -> None:
     prediction = Predictor(spit.create_model("vit_tiny_16").eval())(torch.rand(3, 32, 32))
-    with pytest.raises(ValueError, match="unknown option of segment 'taus'; the nearest known one is 'tau'"):
+    with pytest.raises(ValueError, match="unknown option of segment 'taus'; did you mean 'tau'"):
         prediction.segment(taus=3)
 
 

@@ -84,11 +84,11 @@ def test_parameter_count_is_that_of_vit_tiny():
 
 @pytest.mark.parametrize(("name", "message"), [
     ("vit_tiny_patch16_224", "timm's weights are not downloaded: give a file with its state dict"),
-    ("spit_tny_16", "^unknown model 'spit_tny_16'; did you mean spit_tiny_16"),
+    ("spit_tny_16", "^unknown model 'spit_tny_16'; did you mean 'spit_tiny_16'"),
     ("resnet", "list_models"),
     ("spit_tiny_16.deit", "unknown tag 'deit' of spit_tiny_16; it has deit_retrofit, "
      "elastic_retrofit, half_retrofit, masked_retrofit, paper"),
-    ("spit_tiny_16.", "unknown tag ''"), ("vit_tiny", "did you mean vit_tiny_16 or "),
+    ("spit_tiny_16.", "unknown tag ''"), ("vit_tiny", "did you mean 'vit_tiny_16' or "),
     ("vit_small_16.deit", "unknown tag 'deit' of vit_small_16; it has paper"),
 ])
 def test_unknown_names_name_the_nearest(name, message):

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from difflib import get_close_matches
 from math import log
 from os import PathLike
 from typing import Any, Never
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from spit.kernels import Array, numba
 from spit.kernels.options import SuperpixelOptions
 from spit.ranges import check_range
+from spit.wording import suggestion
 
 SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
 OPTIONS = ("n", "refine", "start_label")
@@ -103,9 +103,8 @@ def _no_option(name: str) -> str:
     """What to say of an option that :func:`superpixels` does not have."""
     if name == "n_segments":
         return "expected n, got n_segments; slic's n_segments is n here"
-    near = get_close_matches(name, OPTIONS, 1)
-    hint = f"did you mean {near[0]}?" if near else "spit.SuperpixelTokenizer has all options"
-    return f"expected {', '.join(OPTIONS[:-1])} or {OPTIONS[-1]}, got {name}; {hint}"
+    return f"expected {', '.join(OPTIONS[:-1])} or {OPTIONS[-1]}, got {name}; " + suggestion(
+        name, OPTIONS, "spit.SuperpixelTokenizer has all options")
 
 
 def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:

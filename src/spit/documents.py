@@ -51,20 +51,12 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], named: Callable[[str], str] = str,
-                deciding: Sequence[str] = ()) -> str:
-    """What differs between two documents, as ``key was …, is …``; empty if nothing does.
-
-    Args:
-        named: how a key, with dots, is told.
-        deciding: keys on which others depend; the first of them that differs is told alone.
-    """
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What differs between two documents, as ``key was …, is …``, with dots in keys; empty if nothing does."""
     old, new = flat(before), flat(now)
     changed = [name for name in (*new, *sorted(old.keys() - new.keys())) if old.get(name) != new.get(name)]
-    changed = [name for name in deciding if name in changed][:1] or changed
-    told = [*dict.fromkeys(f"{named(name)} was {_short(old.get(name))}, is {_short(new.get(name))}"
-                           for name in changed)]
-    return "; ".join([*told[:SHOWN], *([f"and {len(told) - SHOWN} more"] if len(told) > SHOWN else [])])
+    shown = [f"{name} was {_short(old.get(name))}, is {_short(new.get(name))}" for name in changed[:SHOWN]]
+    return "; ".join([*shown, *([f"and {len(changed) - SHOWN} more"] if len(changed) > SHOWN else [])])
 
 
 def _short(value: Any) -> str:

@@ -9,7 +9,6 @@ This is our own because the core may not depend on a configuration library, and 
 refuse.
 """
 
-import difflib
 import operator
 import re
 from collections.abc import Iterable, Mapping
@@ -18,8 +17,10 @@ from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from spit.wording import suggestion
+
 Kind = TypeVar("Kind", bound=type)
-NUMBERS = {int: "a whole number", float: "a number"}
+TYPES = {int: "a whole number", float: "a number", NoneType: "None"}
 SECTION = re.compile(r"\n\n    (?=(?:Shape|Example|Note|Raises|References):\n)")
 
 
@@ -110,7 +111,7 @@ def check(options: Any) -> None:
     for item, kind, spec in declared(type(options), plain=True):
         value = getattr(options, item.name)
         if value is not item.default and not _fits(kind, value):
-            raise TypeError(f"expected {item.name} {_of_type(kind)}, got {value!r}")
+            raise TypeError(f"expected {item.name} to be {_type_name(kind)}, got {value!r}")
         spec.check(item.name, value)
 
 
@@ -140,8 +141,7 @@ def check_choice(name: str, value: object, known: Iterable[str], hint: str = "")
     """Raise ValueError if a word is not among the known ones; name the nearest, or give the hint if none is near."""
     known = list(known)
     if value not in known:
-        near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.7)
-        hint = f"did you mean {near[0]!r}?" if near else hint
+        hint = suggestion(value, known, hint)
         raise ValueError(f"expected {name} to be one of {', '.join(known)}, got {value!r}{hint and '; ' + hint}")
 
 
@@ -150,33 +150,20 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str) -> Non
     known = list(known)
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = (f"; the nearest known one is {near[0]!r}" if near else
-                    f"; known are {', '.join(known)}" if known else "")
-            raise ValueError(f"unknown {what} {name!r}{hint}")
+            hint = suggestion(name, known, f"known are {', '.join(known)}" if known else "it has none")
+            raise ValueError(f"unknown {what} {name!r}; {hint}")
 
 
-def type_name(kind: Any) -> str:
-    """A type as an error message or a help text shows it."""
-    if kind is NoneType:
-        return "None"
+def _type_name(kind: Any) -> str:
+    """A type as an error message shows it."""
     if isinstance(kind, UnionType) or get_origin(kind) is Union:
-        return " or ".join(map(type_name, get_args(kind)))
+        return " or ".join(map(_type_name, get_args(kind)))
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
     if get_origin(kind) is tuple:
         inner = get_args(kind)
-        return f"tuple of {'' if inner[-1] is Ellipsis else f'{len(inner)} '}{type_name(inner[0])}"
-    return getattr(kind, "__name__", str(kind))
-
-
-def _of_type(kind: Any) -> str:
-    """What a value should be: "to be a number or None", "of type bool"."""
-    union = isinstance(kind, UnionType) or get_origin(kind) is Union
-    inner = get_args(kind) if union else (kind,)
-    if inner[0] in NUMBERS and all(one in (*NUMBERS, NoneType) for one in inner):
-        return "to be " + " or ".join(NUMBERS.get(one, "None") for one in inner)
-    return f"of type {type_name(kind)}"
+        return f"tuple of {'' if inner[-1] is Ellipsis else f'{len(inner)} '}{getattr(inner[0], '__name__', inner[0])}"
+    return TYPES.get(kind, getattr(kind, "__name__", str(kind)))
 
 
 def _fits(kind: Any, value: Any) -> bool:

@@ -6,7 +6,6 @@ An architecture is ``{vit, rvit, spit}_{tiny, small, base, large}_16``. A tag sa
 one with weights, if there is one.
 """
 
-import difflib
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -22,6 +21,7 @@ from spit.config import ModelConfig
 from spit.errors import MissingExtra, WeightsError
 from spit.interop.read import read_file
 from spit.model import SpitModel
+from spit.wording import suggestion
 
 TOKENIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit": ("patch", {"size": 16}),
@@ -98,10 +98,8 @@ def checkpoint_folder(name: str, trained: bool = False) -> Path | None:
     architecture, dot, tag = str(name).partition(".")
     if architecture not in ARCHITECTURES:
         names = [one for one in ARCHITECTURES if not trained or tags(one) != [PAPER]]
-        near = difflib.get_close_matches(architecture, names, n=3, cutoff=0.4)
         hint = ("timm's weights are not downloaded: give a file with its state dict" if "_patch" in architecture else
-                f"did you mean {' or '.join(near)}?" if near else
-                f"spit.list_models({'pretrained=True' if trained else ''}) returns all names")
+                suggestion(architecture, names, "spit.list_models() returns all names", count=3))
         raise ValueError(f"unknown model {name!r}; {hint}")
     known = tags(architecture)
     useful = [one for one in known if not trained or one != PAPER]

@@ -85,12 +85,12 @@ def test_another_run_is_refused_with_what_changed(tmp_path: Path, listing: Listi
     folder.begin(listing, about, 10)
     assert folder.begin(listing, about, 10) == 3
     changes = [({**about, "model": "def"}, listing, 10, 'model was "abc", is "def"'),
-               ({**about, "work": {"op": "embed", "top": 3}}, listing, 10, "--top was 5, is 3"),
+               ({**about, "work": {"op": "embed", "top": 3}}, listing, 10, "work.top was 5, is 3"),
                (about, Listing(listing.items[:-1], "other"), 10, "images was 25, is 24; input was .*, is \"other\""),
                (about, listing, 5, "block_size was 10, is 5"),
                ({**about, "model": "d" * 99}, listing, 10, f'model was "abc", is "{"d" * 40}…"'),
                ({**about, "model": ["e" * 99, "f"]}, listing, 10, rf'model was "abc", is \["{"e" * 40}…", …\]'),
-               ({"model": "abc"}, listing, 10, "--op was \"embed\", is not set")]
+               ({"model": "abc"}, listing, 10, "work.op was \"embed\", is not set")]
     for settings, other, size, told in changes:
         with pytest.raises(SpitError, match=f"holds another run: {told}.*; choose another --output"):
             folder.begin(other, settings, size)

@@ -87,7 +87,7 @@ def test_a_changed_image_is_another_run(work: Corpus, tmp_path: Path) -> None:
 
 
 def test_one_run_at_a_time(work: Corpus, tmp_path: Path) -> None:
-    with locked(tmp_path / "out" / LOCK, wait=False), pytest.raises(SpitError, match="another spit batch is writing"):
+    with locked(tmp_path / "out" / LOCK), pytest.raises(SpitError, match="another spit batch is writing"):
         run_batch(work, tmp_path / "out", HERE, "cpu")
 
 

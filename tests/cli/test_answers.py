@@ -98,7 +98,7 @@ def test_a_document_of_the_user_is_not_replaced(content: str, tmp_path: Path) ->
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     touch(tmp_path, "in/a.png")
-    with locked(tmp_path / "out" / LOCK, wait=False), pytest.raises(ValueError, match="another command is writing"):
+    with locked(tmp_path / "out" / LOCK), pytest.raises(ValueError, match="another command is writing"):
         run(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / LOCK).touch()  # of a command that was killed

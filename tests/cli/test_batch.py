@@ -56,11 +56,11 @@ def test_operations(run: Callable[..., Any], op: str) -> None:
 
 def test_changes_are_refused(run: Callable[..., Any], images: Path) -> None:
     run()
-    assert "holds another run: --top was 5, is 2; choose another --output" in run("--top", 2).error
-    assert 'holds another run: --op was "classify", is "segment"; choose' in run("--op", "segment").error
-    assert 'holds another run: --op was "classify", is "explain"; choose' in run("--op", "explain", "--method",
+    assert "holds another run: work.top was 5, is 2; choose another --output" in run("--top", 2).error
+    assert 'work.op was "classify", is "segment"' in run("--op", "segment").error
+    assert 'work.op was "classify", is "explain"' in run("--op", "explain", "--method",
                                                                                  "flow").error
-    assert "holds another run: --key-column was not set" in run("--key-column", "name").error
+    assert "key_column was not set" in run("--key-column", "name").error
     assert "tokenizer.name was" in run("--tokenizer", "patch").error
     (images / "5.png").unlink()
     assert "images was 6, is 5; input was" in run().error

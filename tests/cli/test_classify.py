@@ -155,7 +155,7 @@ def test_models_by_name(spit: Run, photo: Callable[..., Path], folder: Path, tmp
                         monkeypatch: pytest.MonkeyPatch) -> None:
     path = photo(tmp_path / "a.png")
     for arguments, told in (
-        (["--model", "vit_tiny"], "did you mean rvit_tiny_16 or spit_tiny_16?"),  # vit_tiny_16 has no weights
+        (["--model", "vit_tiny"], "did you mean 'rvit_tiny_16' or 'spit_tiny_16'?"),  # vit_tiny_16 has no weights
         (["--model", "spit_small_16"], "no trained weights of spit_small_16 come with spit; give a folder"),
         (["--model", "spit_tiny_16.best"], "unknown tag 'best' of spit_tiny_16; it has deit_retrofit"),
         (["--model", folder, "--model", "vit.pth"], "expected one --model"),

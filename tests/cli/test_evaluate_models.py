@@ -122,7 +122,7 @@ def test_bad_input_is_one_line(spit: Run, data: Path, model: Path, tmp_path: Pat
     both = ("--data", data, "--model", model)
     assert "a model of 1000 classes" in error("classification", "--data", data)  # the default model
     assert "nowhere: expected a folder" in error("classification", "--data", tmp_path / "nowhere", "--model", model)
-    assert "did you mean spit_tiny_16" in error("classification", "--data", data, "--model", "spit_tiny")
+    assert "did you mean 'spit_tiny_16" in error("classification", "--data", data, "--model", "spit_tiny")
     assert "no trained weights of spit_large_16 come" in error("classification", "--data", data, "--model",
                                                                "spit_large_16")
     assert "once, got one twice" in error("classification", *both, "--model", model)

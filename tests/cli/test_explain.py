@@ -247,7 +247,6 @@ def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
     assert part["target"]["index"] == 281
     assert "did you mean 'crane (bird)' or 'crane (machine)'" in spit(*base, "--target", "crane").error
     refused = spit(*base, "--target", "kitty").error
-    assert "got 'kitty'; did you mean 'kit fox' or \"carpenter's kit\"?" in refused
     assert "spit classify --top 20 lists names" in refused
 
 

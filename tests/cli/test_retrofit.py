@@ -105,10 +105,10 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
         "retrofit", "--parent", tmp_path / "resnet.safetensors", "--images", photos)
     assert "'superpixels'" in error(*command, "--tokenizer", "superpixels")
     assert "multiple of the parent's patches of 16, got 40" in error(*command, "--set", "data.size=40")
-    assert "[parent] unknown option 'weight'; the nearest known one is 'weights'" in error(
+    assert "[parent] unknown option 'weight'; did you mean 'weights'" in error(
         *command, "--set", "parent.weight=3")
     assert "no such recipe" in error(*command, "--recipe", tmp_path / "nowhere.toml")
-    assert "did you mean retrofit_tiny or retrofit_masked?" in error(*command, "--recipe", "retrofit")
+    assert "did you mean 'retrofit_tiny' or 'retrofit_masked'?" in error(*command, "--recipe", "retrofit")
     assert "expected a parent, got none" in error("retrofit", "--recipe", "retrofit_tiny", "--images", photos)
 
 

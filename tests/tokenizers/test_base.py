@@ -40,7 +40,7 @@ def test_the_call_joins_the_blocks_of_a_list() -> None:
 @pytest.mark.parametrize(("name", "options", "message"), [
     ("superpixels", {}, "one of patch, voronoi, superpixel, .* got 'superpixels'; did you mean 'superpixel'"),
     ("slic", {}, "got 'slic'; if it is your own, import the module .* --plugin MODULE$"),
-    ("superpixel", {"level": 3}, "option of tokenizer 'superpixel': 'level'; the nearest known one is 'levels'"),
+    ("superpixel", {"level": 3}, "option of tokenizer 'superpixel': 'level'; did you mean 'levels'"),
     ("patch", {"levels": 3}, "option of tokenizer 'patch': 'levels'; known are size"),
 ])
 def test_unknown_names_and_options(name: str, options: dict[str, int], message: str) -> None:

@@ -89,7 +89,7 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Recipe.read(Path("smoke")) == Recipe.read(Path("smoke.toml")) == own
     (tmp_path / "smoke.toml").write_text("[run]\nseed = 7\n")
     assert Recipe.read(Path("smoke.toml")).run.seed == 7, "a file that is there comes first"
-    with pytest.raises(TrainingError, match=r"^smok: no such recipe; did you mean smoke\?$"):
+    with pytest.raises(TrainingError, match=r"^smok: no such recipe; did you mean 'smoke'\?$"):
         Recipe.read(Path("smok"))
     with pytest.raises(TrainingError, match=r"^nosuch: no such recipe; spit has elastic_tiny, .*, transfer$"):
         Recipe.read(Path("nosuch"))

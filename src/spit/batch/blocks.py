@@ -25,7 +25,6 @@ from spit.files import TEMPORARY, replacing
 GROUP = 1_000  # rows of a row group
 LEAST = 16  # images of a block if there are few
 SHARES = 64  # blocks that even a small corpus is divided into, so that all workers end at about the same time
-DECIDING = ("work.op", "work.method")  # what others in the manifest depend on
 MANIFEST, LISTING, ROWS, REJECTED = "run.json", "input.parquet", "rows", "rejects"
 
 
@@ -124,12 +123,6 @@ class Folder:
         return count, len(rejects)
 
     def _compare(self, document: Mapping[str, Any]) -> None:
-        changed = differences(self.manifest(), document, _option_name, DECIDING)
+        changed = differences(self.manifest(), document)
         if changed:
             raise SpitError(f"{self.path} holds another run: {changed}; choose another --output, or remove it")
-
-
-def _option_name(key: str) -> str:
-    """``--op`` of ``work.op``; what is no option of spit batch keeps its key."""
-    section, _, name = key.partition(".")
-    return f"--{name.replace('_', '-')}" if section in ("work", "columns") else key

@@ -77,7 +77,7 @@ def run_batch(corpus: Corpus, output: Path, cluster: Cluster = Cluster(), device
         SpitError: the folder holds another run or is in use, or blocks failed; the same call continues.
     """
     output = output.absolute()
-    with locked(output / LOCK, wait=False) as mine:
+    with locked(output / LOCK) as mine:
         if not mine:
             raise SpitError(f"{output}: another spit batch is writing there; wait for it, or choose another --output")
         progress("Listing", 0, 0)

@@ -71,7 +71,7 @@ class Results:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other commands out of the folder; ValueError if one is at work there."""
-        with locked(self.folder / LOCK, wait=False) as mine:
+        with locked(self.folder / LOCK) as mine:
             if not mine:
                 raise ValueError(f"{shown(self.folder)}: another command is writing there; wait for it, or choose "
                                  "another --output")

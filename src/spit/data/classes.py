@@ -1,6 +1,7 @@
 """Class names: the 1,000 of ImageNet-1k, and those of a model."""
 
 import difflib
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spit.config import ModelConfig
 
-ALIKE = 0.75  # a likeness of words by difflib; words with a letter wrong have it, at 0.65 others do too
+ALIKE = 0.7  # a likeness of names by difflib; names with a letter wrong have it, at 0.6 others do too
 
 
 @cache
@@ -32,19 +33,11 @@ def printable_names(given: Sequence[str], num_classes: int) -> tuple[str, ...]:
 
 
 def near_names(names: Sequence[str], word: str, count: int = 4) -> list[str]:
-    """Names like a word that is none of them: those with the word in them, then those with words spelt alike."""
-    word = word.casefold()
-    likeness: dict[str, float] = {}
-    for name in names:
-        own = name.casefold()
-        match = difflib.SequenceMatcher(b=word)
-        for part in (own, *own.replace("-", " ").split()):
-            match.set_seq1(part)
-            likeness[name] = max(likeness.get(name, 0.0), 2.0 if part == word else match.ratio())
-        if own in word.split():  # "tabby" of "tabby cat"
-            likeness[name] = max(likeness[name], 1.0)
-    near = [name for name, ratio in likeness.items() if ratio >= ALIKE]
-    return sorted(near, key=lambda name: (-likeness[name], len(name)))[:count]
+    """Names like a word that is none of them: those with the word in them, short ones first, then those spelt alike."""
+    spelling = {name.casefold(): name for name in names}
+    having = sorted((name for name in spelling if word.casefold() in re.split(r"\W+", name)), key=len)
+    alike = difflib.get_close_matches(word.casefold(), spelling, count, ALIKE)
+    return [spelling[name] for name in dict.fromkeys([*having, *alike])][:count]
 
 
 def folder_names(folders: Sequence[str]) -> tuple[str, ...]:

@@ -180,7 +180,7 @@ class Journal:
         self.earlier: dict[str, frozenset[str]] = {}  # for each case the keys that an earlier run answered
         if path is not None:
             with ExitStack() as opened:
-                if not opened.enter_context(locked(path.with_name(f".{path.name}.lock"), wait=False)):
+                if not opened.enter_context(locked(path.with_name(f".{path.name}.lock"))):
                     raise SpitError(f"{path}: another evaluation is writing there; wait for it, or choose another "
                                     "--output")
                 self._file = opened.enter_context(self._read(path))

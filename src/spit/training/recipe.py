@@ -1,6 +1,5 @@
 """A recipe: everything that determines a run, in one TOML file with a section for each class here."""
 
-import difflib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
 from spit.training.distributed import Team
 from spit.training.elastic import ElasticConfig
+from spit.wording import suggestion
 
 if TYPE_CHECKING:
     from spit.training.build import Job
@@ -199,8 +199,6 @@ class Recipe(Options):
 FREE = ("data.train", "data.validation", "data.workers", "data.resident", "data.kept", "run.output", "run.log",
         "run.checkpoint", "run.validate", "run.patience", "optimization.compile")
 
-NEAR = 0.5  # a likeness of names by difflib; of names that mean something else, it is less
-
 # Options that are gone: their default, which asked for nothing, and what to do instead of another value.
 REMOVED: Mapping[str, tuple[Any, str]] = {
     "data.kept": ("", "decode to memory with data.resident, or resize the photos once"),
@@ -236,9 +234,8 @@ def _text(path: Path) -> str:
     try:
         return (known[name] if bare else path).read_text()
     except FileNotFoundError as error:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=NEAR)
-        told = f"did you mean {' or '.join(near)}?" if near else f"spit has {', '.join(known)}"
-        raise TrainingError(f"{path}: no such recipe; {told}") from error
+        hint = suggestion(name, known, f"spit has {', '.join(known)}", 3)
+        raise TrainingError(f"{path}: no such recipe; {hint}") from error
     except (IsADirectoryError, UnicodeDecodeError) as error:
         got = "folder" if path.is_dir() else "file that is not text"
         raise TrainingError(f"{path}: expected a recipe, a TOML file or one of {', '.join(known)}, got a {got}"
