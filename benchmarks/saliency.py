@@ -34,7 +34,6 @@ CUTS: dict[str, list[Any]] = {
     "layer": [-2, -3, -4],
     "tau": [None, 0.2, 1 / 3, 0.4, 0.5],
     "foreground": ["border", "class_token", "largest"],
-    "scales": [2],
 }
 SIZES = (224, 448)
 TOKENIZERS: list[dict[str, Any]] = [{"levels": 3}, {"levels": 5}, {"refine": 3}, {"compactness": 0.4},
@@ -86,7 +85,7 @@ def _choices(model: spit.Predictor, args: argparse.Namespace) -> Iterator[Salien
 
     yield SaliencyCase(model, base)
     for name, values in CUTS.items():
-        possible = superpixels if name == "scales" else name != "method" or head_for(model, None) is not None
+        possible = name != "method" or head_for(model, None) is not None
         if wanted(name) and possible:
             yield from (SaliencyCase(model, base.replace(**{name: value})) for value in values
                         if value != getattr(base, name))

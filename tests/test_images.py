@@ -68,9 +68,8 @@ def test_to_float_is_the_inverse_of_quantize_and_differentiable() -> None:
     ("cat.jpg", TypeError, "got str; spit.load_image"),
     (b"jpeg", TypeError, "got bytes"),
     (np.zeros((3, 4, 4), np.uint8), TypeError, "(C, H, W) tensor, or a list of (C, H, W) tensors, got ndarray"),
-    (np.zeros((8, 9, 3), np.uint8), TypeError, "got ndarray; convert it with torch.from_numpy(a).movedim(-1, 0)"),
-    (np.zeros((2, 8, 9, 3), np.uint8), TypeError, "torch.from_numpy(a).movedim(-1, 1)"),
-    (np.zeros((8, 9), np.uint8), TypeError, "torch.from_numpy(a)[None]"),
+    (np.zeros((8, 9, 3), np.uint8), TypeError, "torch.from_numpy(image), and .movedim(-1, -3)"),
+    (np.zeros((8, 9), np.int64), TypeError, "image.astype('uint8')"),
     (Image.new("L", (8, 9)), TypeError, "got Image; convert it with torch.from_numpy(numpy.array(image.convert('RGB')))"
                                         ".movedim(-1, 0)"),
     ([Image.new("RGB", (8, 9))], TypeError, "torch.from_numpy(numpy.array(image.convert('RGB'))).movedim(-1, 0)"),

@@ -116,32 +116,6 @@ def test_every_tokenizer_makes_a_partition(tokenizer: Any) -> None:
     assert torch.equal(again.labels, part.labels)
 
 
-class TestHierarchy:
-    @pytest.fixture
-    def hier(self) -> Hierarchy:
-        images = torch.randint(0, 256, (2, 3, 8, 9), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-        return SuperpixelTokenizer(levels=2).hierarchy(images)
-
-    def test_one_of_our_own_passes(self, hier: Hierarchy) -> None:
-        again = dataclasses.replace(hier, parents=tuple(level.long() for level in hier.parents))
-        assert torch.equal(again[-1].labels, hier[-1].labels)
-
-    def test_parents_outside_their_image_are_refused(self, hier: Hierarchy) -> None:
-        for value in (-1, int(hier.counts[1, 0])):
-            wrong = hier.parents[0].clone()
-            wrong[3] = value
-            with pytest.raises(ValueError, match="parents of level 0 from 0 to below the regions of their image"):
-                dataclasses.replace(hier, parents=(wrong, *hier.parents[1:]))
-
-    @pytest.mark.parametrize(("change", "message"), [
-        (lambda hier: {"parents": hier.parents[:1]}, "offsets of 2 levels, one more than parents, got 3"),
-        (lambda hier: {"parents": (hier.parents[0][1:], hier.parents[1])}, "expected 144 parents of level 0 on cpu"),
-        (lambda hier: {"shapes": ((2, 9, 9),)}, "int16 features"),
-        (lambda hier: {"shapes": ((2, 9, 9),), "features": ()}, r"one region per pixel at level 0, \[81, 81\]"),
-        (lambda hier: {"features": (hier.features[0][:1],)}, r"features \(b, C, H, W\) of 2 images like the shapes"),
-        (lambda hier: {"features": (hier.features[0].int(),)}, "int16 features"),
-        (lambda hier: {"offsets": (hier.offsets[0] + 1, *hier.offsets[1:])}, "from 0 and never decreasing"),
-    ])
-    def test_what_does_not_belong_together_is_refused(self, hier: Hierarchy, change: Any, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            dataclasses.replace(hier, **change(hier))
+def test_a_hierarchy_is_made_by_tokenizers_alone() -> None:
+    with pytest.raises(TypeError, match="cannot be made by hand"):
+        Hierarchy()

@@ -97,18 +97,9 @@ def _check(block: Tensor) -> None:
 def conversion(images: object) -> str:
     """How to convert an image of another type to a tensor."""
     if isinstance(images, np.ndarray):
-        shape = images.shape
-        if images.dtype == np.uint16:
-            return "convert it with (image / 65535).astype('float32') if its white is 65535"
         if images.dtype != np.uint8 and not np.issubdtype(images.dtype, np.floating):
             return "convert it with image.astype('uint8') if it has values from 0 to 255"
-        if len(shape) in (3, 4) and shape[-1] == 4:
-            return "it has 4 channels: leave out the alpha with image[..., :3]"
-        if len(shape) == 2:
-            return "convert it with torch.from_numpy(a)[None]"
-        if len(shape) in (3, 4) and shape[-1] in (1, 3, 4) and shape[-3] not in (1, 3):
-            return f"convert it with torch.from_numpy(a).movedim(-1, {len(shape) - 3})"
-        return "convert it with torch.from_numpy(a), and .movedim(-1, 0) if the channels are last"
+        return "convert it with torch.from_numpy(image), and .movedim(-1, -3) if the channels are last"
     if type(images).__module__.startswith("PIL."):
         return ("convert it with torch.from_numpy(numpy.array(image.convert('RGB'))).movedim(-1, 0), "
                 "or read the file with spit.load_image(path)")

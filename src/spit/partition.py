@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.tokens import cat_offsets, offsets_of, same_tensors
-from spit.validation import SHOWN, LabelMap, check_frames, check_hierarchy, check_labels, few, integers
+from spit.validation import SHOWN, LabelMap, check_frames, check_labels, few, integers
 from spit.wording import plural
 
 
@@ -221,11 +221,12 @@ class Partition:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Hierarchy:
     """Nested partitions ``π^(0) ⊑ π^(1) ⊑ … ⊑ π^(T)`` (§2.2).
 
-    ``hier[t]`` is π^(t). ``hier[0]`` has one region per pixel and ``hier[-1]`` is the coarsest partition.
+    :meth:`spit.SuperpixelTokenizer.hierarchy` makes it. ``hier[t]`` is π^(t). ``hier[0]`` has one region per pixel and
+    ``hier[-1]`` is the coarsest partition.
 
     Attributes:
         shapes: ``(b, H, W)`` of consecutive images of one size.
@@ -254,10 +255,8 @@ class Hierarchy:
     offsets: tuple[Tensor, ...]
     features: tuple[Tensor, ...] = ()
 
-    def __post_init__(self) -> None:
-        parents, offsets = check_hierarchy(self.shapes, self.parents, self.offsets, self.features)
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "offsets", offsets)
+    def __init__(self) -> None:
+        raise TypeError("a hierarchy cannot be made by hand; call SuperpixelTokenizer(…).hierarchy(images)")
 
     @classmethod
     def _trusted(cls, shapes: tuple[tuple[int, int, int], ...], parents: tuple[Tensor, ...],

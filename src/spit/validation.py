@@ -65,39 +65,6 @@ def check_frames(frames: Any, boxes: Tensor) -> Tensor:
     return given.to(torch.int32, copy=True)
 
 
-def check_hierarchy(
-    shapes: Sequence[tuple[int, int, int]], parents: Sequence[Any], offsets: Sequence[Any], features: Sequence[Tensor]
-) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The parents as int32 and the offsets as int64, if each level leads to the next."""
-    if len(offsets) != len(parents) + 1:
-        raise ValueError(f"expected offsets of {len(parents) + 1} levels, one more than parents, got {len(offsets)}")
-    device = offsets[0].device
-    sizes = [(height, width) for batch, height, width in shapes for _ in range(batch)]
-    pixels = [height * width for height, width in sizes]
-    levels = [check_offsets(level, len(pixels), device) for level in offsets]
-    if features and [(image.dtype, image.shape[1:]) for block in features for image in block] != [
-            (torch.int16, size) for size in sizes]:
-        raise ValueError(f"expected int16 features (b, C, H, W) of {plural(len(sizes), 'image')} like the shapes, got "
-                         f"{[(tuple(block.shape), block.dtype) for block in features]}")
-    if levels[0].diff().tolist() != pixels:
-        raise ValueError(f"expected one region per pixel at level 0, {few(pixels)}, got "
-                         f"{few(levels[0].diff().tolist())}")
-    checked = []
-    for level, (own, below, above) in enumerate(zip(parents, levels[:-1], levels[1:], strict=True)):
-        own = integers("parents", own, 1)
-        if len(own) != int(below[-1]) or own.device != device:
-            raise ValueError(f"expected {int(below[-1])} parents of level {level} on {device}, got {len(own)} on "
-                             f"{own.device}")
-        if bool(((own < 0) | (own >= above.diff().repeat_interleave(below.diff()))).any()):
-            raise ValueError(f"expected parents of level {level} from 0 to below the regions of their image at level "
-                             f"{level + 1}, {few(above.diff().tolist())}, got {int(own.min())} to {int(own.max())}")
-        if len((own + above[:-1].repeat_interleave(below.diff())).unique()) < int(above[-1]):
-            raise ValueError(f"expected a region of level {level} in every region of level {level + 1}, got "
-                             f"{int(above[-1])} regions there, some without any")
-        checked.append(own.to(torch.int32, copy=True))
-    return tuple(checked), tuple(levels)
-
-
 def integers(name: str, values: Any, *dimensions: int) -> Tensor:
     """A tensor of integers with one of these numbers of dimensions; arrays are converted."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":

@@ -66,41 +66,35 @@ class Checkpoint:
             name = getattr(config, key)
             if name not in parts and name == getattr(self.config, key):
                 raise WeightsError(f"{self.source}: its {parts.kind} {name!r} is not registered; {IMPORT_FIRST}")
+        fresh_head = config.num_classes != self.config.num_classes
+        tensors = {name: tensor for name, tensor in self.tensors.items()
+                   if not (fresh_head and name.startswith("head."))}
+        if config.resolution != self.config.resolution:
+            tensors[PROJECTION] = self._resized(config.resolution)
+        self._refuse_changes(config)
         try:
-            self._check_size()
-            with torch.random.fork_rng(enabled=config.num_classes == self.config.num_classes, devices=()):
+            if (config.extractor, config.backbone) == OWN_PARTS:  # a config of a few bytes can ask for terabytes
+                with torch.device("meta"), torch.random.fork_rng(devices=()):
+                    check_tensors(self.source, SpitModel(config).state_dict(), tensors, fresh_head)
+            with torch.random.fork_rng(enabled=not fresh_head, devices=()):
                 model = SpitModel(config)
         except (TypeError, ValueError) as error:
             own = {"num_classes": self.config.num_classes, "class_names": self.config.class_names}
             if config.replace(**own) != self.config:  # what was asked for is wrong
                 raise
             raise WeightsError(f"{self.source}: {CONFIG} is not one that spit writes: {error}") from error
-        expected = model.state_dict()
-        tensors = dict(self.tensors)
-        if config.num_classes != self.config.num_classes:
-            tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith("head.")}
-            tensors |= {name: tensor for name, tensor in expected.items() if name.startswith("head.")}
-        if config.resolution != self.config.resolution:
-            tensors[PROJECTION] = self._resized(config.resolution)
-        self._check_shapes(config, expected, tensors)
+        check_tensors(self.source, model.state_dict(), tensors, fresh_head)
         check_finite(self.source, tensors)
-        model.load_state_dict(tensors)
+        model.load_state_dict(tensors, strict=not fresh_head)
         return model.to(dtype)
 
-    def _check_shapes(self, config: ModelConfig, expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
-        """Raise WeightsError if the weights do not fit; options that were asked for are named before tensors."""
+    def _refuse_changes(self, config: ModelConfig) -> None:
+        """Raise WeightsError if options differ that decide which weights fit."""
         changed = [key for key in SHAPES if getattr(config, key) != getattr(self.config, key)]
-        try:
-            check_tensors(self.source, expected, tensors)
-        except WeightsError:
-            if not changed:
-                raise
-        else:
-            if "heads" not in changed:  # as many tensors of the same shapes, which mean something else
-                return
-        own, asked = (", ".join(f"{key}={getattr(one, key)}" for key in changed) for one in (self.config, config))
-        raise WeightsError(f"{self.source}: expected {own}, as its weights have, got {asked}; leave "
-                           f"{'them' if len(changed) > 1 else 'it'} out, or start without pretrained weights")
+        if changed:
+            own, asked = (", ".join(f"{key}={getattr(one, key)}" for key in changed) for one in (self.config, config))
+            raise WeightsError(f"{self.source}: expected {own}, as its weights have, got {asked}; leave "
+                               f"{'them' if len(changed) > 1 else 'it'} out, or start without pretrained weights")
 
     def _resized(self, resolution: int) -> Tensor:
         """γ's weights for colour patches of another resolution."""
@@ -109,18 +103,6 @@ class Checkpoint:
             raise WeightsError(f"{self.source}: expected resolution={config.resolution}, as its weights have, got "
                                f"{resolution}; with extractor={config.extractor!r} they cannot be resized")
         return resize_patches(self.tensors[PROJECTION].float(), config.channels, config.resolution, resolution)
-
-    def _check_size(self) -> None:
-        """Compare with the config before memory is allocated: a config of a few bytes can ask for terabytes."""
-        if (self.config.extractor, self.config.backbone) == OWN_PARTS:
-            with torch.device("meta"), torch.random.fork_rng(devices=()):
-                check_tensors(self.source, SpitModel(self.config).state_dict(), self.tensors)
-            return
-        head = self.tensors.get("head.linear.weight")
-        classes = 0 if head is None else len(head)
-        if classes != self.config.num_classes:
-            raise WeightsError(f"{self.source}: expected a head of {self.config.num_classes} classes, as {CONFIG} "
-                               f"says, got one of {classes}")
 
 
 def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | None = None) -> Path:
@@ -206,9 +188,11 @@ def is_saved_model(folder: Path) -> bool:
     return isinstance(config, dict) and "spit" in config
 
 
-def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
-    """Raise WeightsError if names or shapes differ; the first differences are named."""
-    wrong = [f"{name} is missing" for name in expected if name not in got]
+def check_tensors(source: str, expected: Mapping[str, Tensor], got: Mapping[str, Tensor],
+                  fresh_head: bool = False) -> None:
+    """Raise WeightsError if names or shapes differ, except of a fresh head; the first differences are named."""
+    wrong = [f"{name} is missing" for name in expected
+             if name not in got and not (fresh_head and name.startswith("head."))]
     wrong += [f"{name} is unexpected" for name in sorted(got) if name not in expected]
     wrong += [f"{name} expected {tuple(tensor.shape)}, got {tuple(got[name].shape)}"
               for name, tensor in expected.items() if name in got and got[name].shape != tensor.shape]

@@ -90,8 +90,7 @@ def test_flags_have_no_value_in_the_help(monkeypatch: pytest.MonkeyPatch, spit: 
     assert "--json   " in text
     assert "--clean / --no-clean   " in text
     assert "[default: on]" in text
-    assert "--scales INT   " in text
-    assert "[default: 1; at least 1]" in text
+    assert "--layer INT   " in text
     assert "<" not in text
 
 

@@ -50,7 +50,7 @@ def test_refusals(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: 
     weights = ("--model", model)
     assert "2 to 12 different images, got 1" in spit("correspond", a, *weights).error
     assert "expected a folder" in spit("correspond", a, b, "-o", a, *weights).error
-    for ignored in (("--method", "head"), ("--token-head", "x"), ("--scales", 2), ("--no-clean",)):
+    for ignored in (("--method", "head"), ("--token-head", "x"), ("--no-clean",)):
         assert f"No such option: {ignored[0]}" in spit("correspond", a, b, *ignored, *weights).error
     assert "from -1 to 0, got 4" in spit("correspond", a, b, "--layer", 4, *weights).error
     assert "above 0" in spit("correspond", a, b, "--softmax-temperature", 0, *weights).error

@@ -81,7 +81,7 @@ def test_a_folder_goes_on(spit: Run, photo: Callable[..., Path], model: Path, tm
     assert {item["tau"] for item in spit(*base, "--tau", 0.5, "--json").json["images"]} == {0.5}  # all anew
     assert (tmp_path / "out/deep/0.mask.png").read_bytes() != b"mine"
     assert "foreground" in spit(*base, "--again", "--foreground", "largest", "--cut-on", "keys", "--size", 24,
-                                "--levels", 3, "--scales", 2).out
+                                "--levels", 3).out
 
 
 def test_a_folder_beside_its_photos(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_refusals(model: SpitModel, scene: Scene) -> None:
         spit.correspond(model, image, image, temperature=0)
     with pytest.raises(ValueError, match="from -3 to 2"):
         spit.correspond(model, image, image, layer=9)
-    for name in ("method", "token_head", "scales", "clean"):
+    for name in ("method", "token_head", "clean"):
         with pytest.raises(ValueError, match=f"unknown option of correspond '{name}'"):
             spit.correspond(model, image, image, **{name: None})
 

@@ -67,7 +67,7 @@ def test_shapes_and_meaning(model: SpitModel, scene: Scene) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"cut_on": "keys", "foreground": "class_token"},
                                      {"tau": 1 / 3}, {"layer": 0, "foreground": "largest"},
-                                     {"size": 24}, {"scales": 2}])
+                                     {"size": 24}])
 def test_an_image_s_answer_is_its_own(options: dict[str, object], model: SpitModel, scene: Scene) -> None:
     images = [scene(40, 48, 0), scene(40, 48, 1), scene(33, 60, 2)]
     together = spit.segment(model, images, **options)  # type: ignore[arg-type]
@@ -136,21 +136,6 @@ def test_nothing_to_cut_is_no_foreground(model: SpitModel) -> None:
 def test_every_tokenizer(model: SpitModel, scene: Scene) -> None:
     for name, options in (("patch", {"size": 8}), ("voronoi", {"cells": 20}), ("superpixel", {"levels": 3})):
         assert spit.segment(model.with_tokenizer(name, **options), scene()).mask.shape == (1, 40, 48)
-
-
-def test_scales_are_averaged(model: SpitModel, scene: Scene) -> None:
-    image = scene()
-    own, finer = (spit.segment(cut, image, clean=False)
-                  for cut in (model, model.with_tokenizer("superpixel", levels=1).eval()))
-    both = spit.segment(model, image, scales=2, clean=False)
-    mean = (own.partition.paint(own.values) + finer.partition.paint(finer.values)) / 2
-    assert torch.allclose(both.saliency, mean.sigmoid(), atol=1e-6)
-    assert torch.equal(both.values, own.values)
-    assert not torch.equal(both.saliency, own.saliency)
-    with pytest.raises(ValueError, match="at most 2 scales of the model's superpixel tokens, got 3"):
-        spit.segment(model, image, scales=3)
-    with pytest.raises(ValueError, match="at most 1 scale of the model's patch tokens, got 2"):
-        spit.segment(model.with_tokenizer("patch", size=8).eval(), image, scales=2)
 
 
 def test_floats_and_bytes_agree(model: SpitModel, scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Other people's explanations on our models: what captum, pytorch-grad-cam and Quantus ask for.
+"""Other people's explanations on our models: what pytorch-grad-cam and Quantus ask for.
 
 Each is named as the argument that it serves. None of these packages is imported here.
 """
@@ -16,28 +16,6 @@ from spit.images import Images
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.tokens import Tokens, offsets_of
-
-
-def feature_mask(model: SpitModel, images: Tensor) -> Tensor:
-    """The token of each pixel: captum's ``feature_mask``, for FeatureAblation, KernelShap, ShapleyValueSampling, ….
-
-    captum then paints whole tokens with its baseline, and the model tokenizes the painted image again. To leave tokens
-    out without a colour, see :class:`~spit.attribution.TokenRise`.
-
-    Shape:
-        images ``(B, C, H, W)`` to ``(B, 1, H, W)`` int64, numbered from 0 in each image.
-
-    Example:
-        >>> import spit, torch
-        >>> from spit.attribution import feature_mask
-        >>> model = spit.create_model("vit_tiny_16")
-        >>> feature_mask(model, torch.rand(1, 3, 32, 32)).unique()
-        tensor([0, 1, 2, 3])
-    """
-    with torch.no_grad():
-        partition = model.tokenizer(images)
-    [labels] = partition.blocks
-    return labels[:, None].long()
 
 
 class ReshapeTransform:

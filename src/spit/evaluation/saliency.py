@@ -215,7 +215,6 @@ def _words(cut: dict[str, Any]) -> tuple[str, str]:
     """What was cut, and how."""
     how = [cut["method"], "own τ" if cut["tau"] is None else f"τ {cut['tau']:.3g}", cut["foreground"]]
     how += [f"{cut['size']} px"] if cut["size"] else []
-    how += [f"{cut['scales']} scales"] if cut["scales"] > 1 else []
     how += ["clean"] if cut["clean"] else []
     how += ["merged"] if cut["merge"] else []
     return cut["cut_on"] + ("" if cut["layer"] == -1 else f" of layer {cut['layer']}"), ", ".join(how)

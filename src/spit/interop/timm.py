@@ -80,11 +80,15 @@ def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
         mean, std = mean or described.get("mean"), std or described.get("std")
         _refuse_module(source)
     _refuse_variants(tensors)
-    config = _config(tensors, heads)
     colors = tuple(mean or IMAGENET_MEAN), tuple(std or IMAGENET_STD)
     if any(len(one) != 3 for one in colors) or not all(value > 0 for value in colors[1]):
         raise ValueError(f"expected mean and std of 3 colours, std above 0, got {colors[0]} and {colors[1]}")
-    return Checkpoint(name or source_name(source), config, _rename(tensors, *colors))
+    name = name or source_name(source)
+    try:
+        return Checkpoint(name, _config(tensors, heads), _rename(tensors, *colors))
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:  # of tensors whose shapes do not belong together
+        raise WeightsError(f"{name}: expected the state dict of a ViT, got a damaged one or of another model ({error})"
+                           ) from error
 
 
 def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
@@ -102,22 +106,6 @@ def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
         raise WeightsError(f"expected square patches, got patch_embed.proj.weight of shape {kernel}")
     if kernel[1] != 3:
         raise WeightsError(f"expected a checkpoint for 3 colours, got patch_embed.proj.weight of shape {kernel}")
-    width = kernel[0]
-    for name, dimensions in (("cls_token", (1, 2, 3)), ("pos_embed", (2, 3)), ("patch_embed.proj.bias", (1,)),
-                             ("head.weight", (2,)), ("blocks.0.mlp.fc1.weight", (2,))):
-        shape = tuple(tensors[name].shape) if name in tensors else ()
-        columns = shape[-1:] == (width,) and (name == "head.weight" or all(shape))
-        if name in tensors and not (columns and len(shape) in dimensions and tensors[name].is_floating_point()
-                                    and (len(shape) < 3 or shape[0] == 1)):
-            raise WeightsError(f"expected {name} of {width} columns, the width of patch_embed.proj.weight, got shape "
-                               f"{shape} of {tensors[name].dtype}; the file is damaged or of another model")
-    if tensors["cls_token"].numel() != width:
-        raise WeightsError(f"expected one class token of {width} columns, got shape "
-                           f"{tuple(tensors['cls_token'].shape)}")
-    cells = tensors["pos_embed"].shape[-2] - _position_of_class(tensors)
-    if math.isqrt(cells) ** 2 != cells:
-        raise WeightsError(f"expected a square grid of positions, got pos_embed of shape "
-                           f"{tuple(tensors['pos_embed'].shape)}; resample it to a square first")
 
 
 def _refuse_module(module: nn.Module) -> None:
@@ -137,6 +125,10 @@ def _position_of_class(tensors: Mapping[str, Tensor]) -> int:
 def _config(tensors: Mapping[str, Tensor], heads: int | None) -> ModelConfig:
     width, channels, patch, _ = tensors["patch_embed.proj.weight"].shape
     hidden = len(tensors["blocks.0.mlp.fc1.weight"])
+    bins = math.isqrt(cells := tensors["pos_embed"].shape[-2] - _position_of_class(tensors))
+    if bins**2 != cells:
+        raise WeightsError(f"expected a square grid of positions, got pos_embed of shape "
+                           f"{tuple(tensors['pos_embed'].shape)}; resample it to a square first")
     if heads is None and width % 64:
         raise WeightsError(f"the width {width} does not tell the number of heads; give from_timm(..., heads=)")
     return ModelConfig(
@@ -144,7 +136,7 @@ def _config(tensors: Mapping[str, Tensor], heads: int | None) -> ModelConfig:
         tokenizer_options={"size": patch},
         channels=channels,
         resolution=patch,
-        position_bins=math.isqrt(tensors["pos_embed"].shape[-2] - _position_of_class(tensors)),
+        position_bins=bins,
         position_sigma=0.0,
         gradients=False,
         normalization="imagenet",

@@ -50,9 +50,6 @@ class Cut(TokenCut):
     token_head: str | Path | None = option(
         None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
         metavar="FILE")
-    scales: int = option(
-        1, "Levels of the hierarchy to cut and average: the model's own and finer ones; 2 takes five times as long",
-        least=1)
     clean: bool = option(
         True, "Remove crumbs and holes by an energy on the graph of regions, solved exactly, and decide finer regions "
               "along the boundary; a mask of a reduced image then follows superpixels of the original")

@@ -22,7 +22,6 @@ from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.segmentation.options import Cut, TokenCut
 from spit.tokenizers import NestedTokenizer, SuperpixelTokenizer
 from spit.tokens import same_tensors
-from spit.wording import plural
 
 SHARPNESS = 2.0  # log-odds of a token one standard deviation from the mean
 NO_TAU = 2.0  # no cosine, for a comparison
@@ -163,11 +162,7 @@ def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
 
 def _segment(prediction: Prediction, cut: Cut) -> Segmentation:
     scores, tau = scores_of(prediction, cut)
-    total = list(prediction.partition.paint(scores))
-    for finer in finer_predictions(prediction, cut.scales - 1):
-        more = finer.partition.paint(scores_of(finer, cut)[0])
-        total = [one + another for one, another in zip(total, more, strict=True)]
-    maps = [one / cut.scales for one in total]
+    maps = list(prediction.partition.paint(scores))
     found = each_alone(lambda index: finish(prediction, index, maps[index], cut.clean), range(len(maps)))
     saliency, masks = zip(*found, strict=True)
     return Segmentation(stack(saliency), stack(masks), scores, prediction.partition, tau)
@@ -213,16 +208,6 @@ def region_means(values: Tensor, labels: Tensor) -> Tensor:
     """The mean of a map, ``(h, w)``, over each region of a label map, ``(N,)`` float64 on the CPU."""
     flat = labels.cpu().flatten()
     return torch.bincount(flat, values.cpu().flatten().double()) / torch.bincount(flat)
-
-
-def finer_predictions(prediction: Prediction, count: int) -> list[Prediction]:
-    """Predictions of the same images on the next finer levels; ValueError if the tokens have too few."""
-    tokenizer = prediction.predictor.model.tokenizer
-    name = prediction.predictor.model.config.tokenizer
-    levels = tokenizer.levels if isinstance(tokenizer, NestedTokenizer) else 1
-    if count >= levels:
-        raise ValueError(f"expected at most {plural(levels, 'scale')} of the model's {name} tokens, got {count + 1}")
-    return [prediction.with_tokenizer(name, levels=levels - by) for by in range(1, count + 1)]
 
 
 def cut_tokens(seen: ForwardPass, cut: TokenCut) -> tuple[Tensor, Tensor]:
