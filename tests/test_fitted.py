@@ -92,10 +92,8 @@ def test_a_file_is_read_once_until_it_changes(kind: type[fitted.Fitted], load: C
 def test_models_of_another_shape(kind: type[fitted.Fitted], load: Callable[..., Any],
                                  made: Callable[[float], fitted.Fitted]) -> None:
     model = spit.create_model("vit_tiny_16", width=8, depth=3, heads=1, num_classes=3)
-    assert made(1.0).fits(model)
     made(1.0).check(model)
     wide = spit.create_model("vit_tiny_16", width=16, depth=3, heads=1, num_classes=3)
-    assert not made(1.0).fits(wide)
     with pytest.raises(WeightsError, match=f"^expected {kind.what} for .*16.*, as the model has, got .*8.*; "):
         made(1.0).check(wide)
 

@@ -292,11 +292,6 @@ class TestHierarchy:
         with pytest.raises(TypeError, match="expected a whole number of regions, got"):
             SuperpixelTokenizer(levels=1).hierarchy(images).at(count)
 
-    def test_at_needs_features(self, images: list[Tensor]) -> None:
-        bare = dataclasses.replace(SuperpixelTokenizer(levels=1).hierarchy(images), features=())
-        with pytest.raises(ValueError, match="no features to join regions by"):
-            bare.at(5)
-
     @pytest.mark.parametrize("level", [3, -4, 100])
     def test_no_such_level(self, images: list[Tensor], level: int) -> None:
         hier = SuperpixelTokenizer(levels=2).hierarchy(images)

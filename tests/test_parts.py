@@ -195,30 +195,15 @@ class NoWidth(torch.nn.Module):
     def forward(self, tokens, recorder=None): ...
 
 
-class NoRecorder(torch.nn.Module):
-    def __init__(self, width):
-        super().__init__()
-
-    def forward(self, tokens): ...
-
-
-class NoPartition:
-    width = 3
-
-    def __call__(self, images): ...
-
-
 @pytest.mark.parametrize(("register", "cls", "message"), [
     (register_tokenizer, Rows(3), "expected a class to register as tokenizer 'mine', got Rows"),
     (register_tokenizer, MeanColor, "derives from spit.Tokenizer, .*partition.*; got MeanColor"),
     (register_tokenizer, Abstract, r"has partition\(self, block\).*; got Abstract"),
     (register_tokenizer, Undecorated, r"decorated with @dataclass\(frozen=True\).*; got Undecorated"),
     (register_features, Rows, r"__call__\(self, images, partition\).*; got Rows"),
-    (register_features, NoPartition, r"__call__\(self, images, partition\).*; got NoPartition"),
     (register_features, int, "got int"),
     (register_backbone, NoModule, "torch.nn.Module .*; got NoModule"),
     (register_backbone, NoWidth, "constructor takes width.*; got NoWidth"),
-    (register_backbone, NoRecorder, r"forward\(self, tokens, recorder=None\).*; got NoRecorder"),
 ])
 def test_what_is_no_such_part_is_refused_when_it_is_registered(register, cls, message):
     with pytest.raises(TypeError, match=message):

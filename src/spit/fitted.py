@@ -89,12 +89,8 @@ class Fitted(ABC):
     def find(cls, predictor: Predictor, files: Iterable[str | PathLike[str]] = ()) -> Self | None:
         """Those of a model's weights, from files or from those that come with spit; None if none are."""
         found = map(cls.load, (*files, *registry.checkpoint_files(f"*/{cls.key}.safetensors")))
-        return next((one for one in found if one.fits(predictor.model)
+        return next((one for one in found if one.misfit(predictor.model) is None
                      and one.about.get("weights") == predictor.digest), None)
-
-    def fits(self, model: SpitModel) -> bool:
-        """Whether a model has the shape that these are for."""
-        return self.misfit(model) is None
 
     def check(self, model: SpitModel) -> None:
         """Raise WeightsError if a model has another shape."""

@@ -3,20 +3,19 @@
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, pairwise
 
 import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.tokens import cat_offsets, offsets_of, same_tensors
+from spit.tokens import Packed, cat_offsets, offsets_of, same_tensors
 from spit.validation import SHOWN, LabelMap, check_frames, check_labels, few, integers
 from spit.wording import plural
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class Partition(Packed):
     """A division of the pixels of every image into regions: each pixel is in exactly one.
 
     The regions of an image are numbered ``0 … N − 1``. Packed over the batch, region v of image b is row
@@ -111,16 +110,6 @@ class Partition:
         """``(B, H, W)`` int32, or one ``(H, W)`` map per image where sizes differ."""
         return _by_image(self.blocks)
 
-    @property
-    def counts(self) -> Tensor:
-        """Regions in each image, ``(B,)``."""
-        return self.offsets.diff()
-
-    @cached_property
-    def host_counts(self) -> tuple[int, ...]:
-        """:attr:`counts` on the host; the first look waits for a GPU."""
-        return tuple(self.counts.tolist())
-
     def block_total(self, index: int) -> int:
         """The number of regions in a block."""
         before = sum(len(block) for block in self.blocks[:index])
@@ -187,9 +176,6 @@ class Partition:
 
     __hash__ = None  # type: ignore[assignment]  # as of a list: labels can be changed
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
     def __getitem__(self, index: int) -> "Partition":
         """The partition of one image, as a batch of one."""
         index = _index(index, len(self), "image")
@@ -253,7 +239,7 @@ class Hierarchy:
     shapes: tuple[tuple[int, int, int], ...]
     parents: tuple[Tensor, ...]
     offsets: tuple[Tensor, ...]
-    features: tuple[Tensor, ...] = ()
+    features: tuple[Tensor, ...]
 
     def __init__(self) -> None:
         raise TypeError("a hierarchy cannot be made by hand; call SuperpixelTokenizer(…).hierarchy(images)")
@@ -319,9 +305,6 @@ class Hierarchy:
         fewest = int(self.counts[0].min())
         if not 1 <= count <= fewest:
             raise ValueError(f"expected a count of 1 to {fewest}, the pixels of an image, got {count}")
-        if not self.features:
-            raise ValueError("this hierarchy has no features to join regions by; "
-                             "make it with tokenizer.hierarchy(images)")
         levels: dict[int, Partition] = {}
         features = [image for block in self.features for image in block]
         parts = []

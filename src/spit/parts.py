@@ -125,27 +125,16 @@ def _check_tokenizer(cls: type[Any]) -> None:
 
 
 def _check_features(cls: type[Any]) -> None:
-    if not _takes_two(cls):
+    if "__call__" not in dir(cls):
         raise TypeError(f"expected a class with __call__(self, images, partition), which returns Tokens, and a width, "
                         f"the number of features of a token; got {cls.__name__}")
 
 
 def _check_backbone(cls: type[Any]) -> None:
     options = set(inspect.signature(cls).parameters) if issubclass(cls, nn.Module) else set()
-    if not options & {"width", "options"} or not _takes_two(cls):
+    if not options & {"width", "options"}:
         raise TypeError(f"expected a torch.nn.Module whose constructor takes width, with forward(self, tokens, "
                         f"recorder=None), which returns Tokens of that width; got {cls.__name__}")
-
-
-def _takes_two(cls: type[Any]) -> bool:
-    """Whether objects of a class can be called with two arguments."""
-    if "__call__" not in dir(cls):
-        return False
-    try:
-        inspect.signature(cls.forward if issubclass(cls, nn.Module) else cls.__call__).bind(None, None, None)
-    except TypeError:
-        return False
-    return True
 
 
 TOKENIZERS = Parts("tokenizer", _check_tokenizer, {

@@ -223,7 +223,6 @@ def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
     if not isinstance(source, str | PathLike) or not str(source):
         raise TypeError(f"expected a name, a path or a hub id, got {source!r}")
     path = Path(source)
-    weights.check_name(path)
     if (path.is_file() or path.suffix.lower() in weights.FILE_SUFFIXES) and not weights.is_saved_model(path.parent):
         return read_file(path)
     if not isinstance(source, str) or path.exists() or path.name != source:

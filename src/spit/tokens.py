@@ -10,8 +10,27 @@ from torch import Tensor
 from spit.wording import plural
 
 
+class Packed:
+    """Rows of several images, one image after another: image b owns rows ``offsets[b]:offsets[b + 1]``."""
+
+    offsets: Tensor
+
+    @property
+    def counts(self) -> Tensor:
+        """Rows of each image, ``(B,)``."""
+        return self.offsets.diff()
+
+    @cached_property
+    def host_counts(self) -> tuple[int, ...]:
+        """:attr:`counts` on the host; the first look waits for a GPU, unless they were known before."""
+        return tuple(self.counts.tolist())
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
 @dataclass(frozen=True)
-class Tokens:
+class Tokens(Packed):
     """The tokens of a batch of images, one image after another.
 
     Attributes:
@@ -48,16 +67,6 @@ class Tokens:
         if self.offsets.device != self.values.device:
             raise ValueError(f"expected values and offsets on one device, got {self.values.device} and "
                              f"{self.offsets.device}")
-
-    @property
-    def counts(self) -> Tensor:
-        """Tokens in each image, ``(B,)``."""
-        return self.offsets.diff()
-
-    @cached_property
-    def host_counts(self) -> tuple[int, ...]:
-        """:attr:`counts` on the host; the first look waits for a GPU, unless they were known before."""
-        return tuple(self.counts.tolist())
 
     @property
     def image_of(self) -> Tensor:
@@ -103,9 +112,6 @@ class Tokens:
     def split(self) -> tuple[Tensor, ...]:
         """One ``(N, D)`` tensor per image."""
         return torch.split(self.values, list(self.host_counts))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.split())

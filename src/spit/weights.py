@@ -34,7 +34,6 @@ HUB_ID = re.compile(r"(?P<repo>(?P<owner>\w[\w.-]*)/\w[\w.-]*)(@(?P<revision>[\w
 OWN_PARTS = ("interpolating", "transformer")
 SHAPES = ("width", "depth", "heads", "mlp_ratio", "qkv_bias", "layer_scale", "channels", "position_bins", "gradients",
           "gradient_bins")  # options that decide which weights fit
-LONGEST = 60  # characters of a name in a message
 FILE_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 
 
@@ -138,7 +137,7 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
         raise WeightsError(f"expected a folder to save into, but {folder} or one above it is a file; "
                            "choose a new folder") from error
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        raise WeightsError(f"expected a folder to save into, but {_shown(folder)} cannot be made ({reason(error)}); "
+        raise WeightsError(f"expected a folder to save into, but {str(folder)!r} cannot be made ({reason(error)}); "
                            "choose another one") from error
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     if dtype is not None:
@@ -207,22 +206,6 @@ def check_finite(source: str, tensors: Mapping[str, Tensor]) -> None:
         if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
             raise WeightsError(f"{source}: expected finite weights, got NaN or infinity in {name}; take an earlier "
                                "checkpoint, or get the file again")
-
-
-def check_name(path: Path) -> None:
-    """Raise WeightsError if no file can have this name."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except (OSError, ValueError) as error:
-        raise WeightsError(f"expected the name of a model, a path or a hub id, got {_shown(path)}, which cannot be "
-                           f"read ({reason(error)})") from error
-
-
-def _shown(path: Path) -> str:
-    text = str(path) if str(path).isprintable() else repr(str(path))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _refuse_folder(folder: Path) -> None:

@@ -11,7 +11,7 @@ import spit
 from spit import Predictor, WeightsError
 from spit.model import SpitModel
 from spit.segmentation import RegionGraph, TokenHead, load_head
-from spit.segmentation.head import MARGIN, find_head, head_for, stacked_tokens
+from spit.segmentation.head import MARGIN, head_for, stacked_tokens
 from spit.segmentation.smoothing import smooth
 
 Scene = Callable[..., Tensor]
@@ -103,8 +103,8 @@ def test_a_head_of_other_weights_is_refused(model: SpitModel, head: TokenHead, f
         spit.segment(other, scene(), token_head=str(file))
     wide = TokenHead(torch.zeros(1, 8), head.bias, (0,), head.about).save(tmp_path / "wide.safetensors")
     with pytest.raises(WeightsError, match="width 32 and 3 layers"):
-        find_head(model, wide)
-    assert find_head(model) is None
+        head_for(Predictor(model), None, wide)
+    assert head_for(Predictor(model), None) is None
     with pytest.raises(WeightsError, match="has no token head, which method 'both' needs; train one with"):
         head_for(Predictor(model), "both")
     with pytest.raises(WeightsError, match="spit train-head"):
@@ -117,7 +117,7 @@ def test_a_head_of_other_weights_is_refused(model: SpitModel, head: TokenHead, f
 
 def test_the_embedded_model_has_a_head() -> None:
     predictor = spit.load("spit_tiny_16", device="cpu")
-    found = find_head(predictor)
+    found = head_for(predictor, None)
     assert found is not None
     assert found.digest == load_head("spit_tiny_16").digest
     assert found.weights.numel() < 5000

@@ -1,7 +1,6 @@
 """spit.segment: shapes, batches, sizes, options, errors, and which side is the foreground."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,22 +29,6 @@ def test_a_disc_is_found(tau: float | None, model: SpitModel, scene: Scene) -> N
     disc = (y - 20) ** 2 + (x - 24) ** 2 < 13**2
     mask = found.mask[0]
     assert float((mask & disc).sum() / (mask | disc).sum()) > 0.8
-
-
-def test_equality(model: SpitModel, scene: Scene) -> None:
-    images = [scene(), scene(seed=1)[:, :, :32]]
-    found = spit.segment(model, images)
-    assert found == spit.segment(model, images)
-    assert found != spit.segment(model, images[:1])
-    assert found != spit.segment(model, images, clean=False)
-    assert found != "found"
-    changed = replace(found, mask=(~found.mask[0], found.mask[1]))
-    assert changed != found
-    unknown = replace(found, tau=torch.tensor([torch.nan, 0.5]))
-    assert unknown == replace(unknown, tau=unknown.tau.clone())
-    assert unknown != found
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(found)
 
 
 def test_shapes_and_meaning(model: SpitModel, scene: Scene) -> None:

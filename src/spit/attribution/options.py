@@ -49,11 +49,6 @@ class MethodOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for given in self.method:
-            if "," in given and "" in given.split(","):
-                where = "after" if given.endswith(",") else "before"
-                raise ValueError(f"expected names of methods with commas between, got {given!r}; a name is missing "
-                                 f"{where} the comma")
         for name in self.names:
             check_method(name)
 

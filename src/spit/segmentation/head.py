@@ -100,38 +100,29 @@ def load_head(source: TokenHead | str | PathLike[str]) -> TokenHead:
     return TokenHead.load(source)
 
 
-def find_head(model: SpitModel | Predictor, file: str | PathLike[str] | None = None) -> TokenHead | None:
-    """The head of a model's weights: from a file, or one that comes with spit; None if none does.
-
-    Raises:
-        WeightsError: the file's head was trained with other weights.
-    """
-    predictor = Predictor.of(model)
-    if file is None:
-        return TokenHead.find(predictor)
-    given = load_head(file)
-    given.check(predictor.model)
-    if given.about.get("weights") != predictor.digest:
-        raise WeightsError(f"{file}: expected a head of this model's weights, {predictor.digest}, got one of "
-                           f"{given.about.get('weights')}; {HOW}")
-    return given
-
-
 def head_for(predictor: Predictor, method: str | None, file: str | PathLike[str] | None = None) -> TokenHead | None:
     """The head that a method of :class:`~spit.segmentation.Cut` needs; None for the cut alone.
 
     Raises:
-        WeightsError: the method asks for a head, and neither a file nor spit has one for the model's weights.
+        WeightsError: the method asks for a head, and neither a file nor spit has one for the model's weights; or the
+            file's head was trained with others.
     """
     if method == "cut":
         if file is not None:
             raise ValueError(f"expected no file of a token head with method 'cut', got {file}; leave one of them out")
         return None
-    found = find_head(predictor, file)
-    if found is None and method is not None:
-        raise WeightsError(f"{predictor.name} has no token head, which method {method!r} needs; {HOW}, or use "
-                           "method 'cut'")
-    return found
+    if file is None:
+        head = TokenHead.find(predictor)
+        if head is None and method is not None:
+            raise WeightsError(f"{predictor.name} has no token head, which method {method!r} needs; {HOW}, or use "
+                               "method 'cut'")
+        return head
+    head = load_head(file)
+    head.check(predictor.model)
+    if head.about.get("weights") != predictor.digest:
+        raise WeightsError(f"{file}: expected a head of this model's weights, {predictor.digest}, got one of "
+                           f"{head.about.get('weights')}; {HOW}")
+    return head
 
 
 def head_scores(prediction: Prediction, head: TokenHead, others: Tensor | None = None) -> Tensor:

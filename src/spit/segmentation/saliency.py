@@ -21,10 +21,8 @@ from spit.segmentation.head import head_for, head_scores
 from spit.segmentation.normalized_cut import normalized_cut, standardize
 from spit.segmentation.options import Cut, TokenCut
 from spit.tokenizers import NestedTokenizer, SuperpixelTokenizer
-from spit.tokens import same_tensors
 
 SHARPNESS = 2.0  # log-odds of a token one standard deviation from the mean
-NO_TAU = 2.0  # no cosine, for a comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +63,6 @@ class Segmentation:
                             torch.cat([part.values for part in parts]),
                             Partition.cat([part.partition for part in parts]),
                             torch.cat([part.tau for part in parts]))
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both have the same maps, masks, values, τ and partition, bit for bit, on any device."""
-        if not isinstance(other, Segmentation):
-            return NotImplemented
-        return self.partition == other.partition and same_tensors(*(
-            [*found.saliency, *found.mask, found.values, found.tau.nan_to_num(nan=NO_TAU)] for found in (self, other)))
-
-    __hash__ = None  # type: ignore[assignment]  # as of a partition
 
     def __len__(self) -> int:
         return len(self.mask)
