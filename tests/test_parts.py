@@ -200,7 +200,6 @@ class NoWidth(torch.nn.Module):
     (register_tokenizer, MeanColor, "derives from spit.Tokenizer, .*partition.*; got MeanColor"),
     (register_tokenizer, Abstract, r"has partition\(self, block\).*; got Abstract"),
     (register_tokenizer, Undecorated, r"decorated with @dataclass\(frozen=True\).*; got Undecorated"),
-    (register_features, Rows, r"__call__\(self, images, partition\).*; got Rows"),
     (register_features, int, "got int"),
     (register_backbone, NoModule, "torch.nn.Module .*; got NoModule"),
     (register_backbone, NoWidth, "constructor takes width.*; got NoWidth"),

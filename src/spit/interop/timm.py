@@ -86,7 +86,7 @@ def read_timm(source: Mapping[str, Tensor] | nn.Module | str | PathLike[str], he
     name = name or source_name(source)
     try:
         return Checkpoint(name, _config(tensors, heads), _rename(tensors, *colors))
-    except (IndexError, RuntimeError, TypeError, ValueError) as error:  # of tensors whose shapes do not belong together
+    except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError) as error:  # shapes that do not fit
         raise WeightsError(f"{name}: expected the state dict of a ViT, got a damaged one or of another model ({error})"
                            ) from error
 
