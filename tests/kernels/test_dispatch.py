@@ -58,6 +58,14 @@ def test_nothing_reaches_past_the_dispatch(path: Path) -> None:
             assert not name.startswith(tuple(f"spit.kernels.{backend}" for backend in BACKENDS)), name
 
 
+@pytest.mark.parametrize(("folder", "barred"), [("reference", ("numba", "triton", "tensors")), ("triton", ("reference",)),
+                                                ("numba", ("reference", "triton", "tensors"))])
+def test_backends_are_independent(folder: str, barred: tuple[str, ...]) -> None:
+    for path in (Path(kernels.__file__).parent / folder).glob("*.py"):
+        modules = {node.module for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)}
+        assert not any((module or "").startswith(f"spit.kernels.{name}") for module in modules for name in barred), path
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_operation_goes_to_the_backend_in_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[object, ...]] = []

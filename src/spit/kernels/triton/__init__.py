@@ -2,8 +2,8 @@
 # ruff: noqa: F401  (the dispatch looks operations up by name)
 
 from spit.kernels.portable import saturate
-from spit.kernels.reference.superpixels import between  # its tensors are on the CPU
 from spit.kernels.sites import draw_sites
+from spit.kernels.tensors import between  # its tensors are on the CPU
 from spit.kernels.triton.features import color_patches, region_features, scharr
 from spit.kernels.triton.histograms import gradient_histogram, position_histogram
 from spit.kernels.triton.preprocess import diffuse, look_up
