@@ -252,8 +252,8 @@ def test_imagenets_names_are_targets(spit: Run, tmp_path: Path) -> None:
 
 def test_one_look_serves_every_method(spit: Run, photo: Callable[..., Path], tmp_path: Path,
                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """The explained picture is tokenized once and passes once, and once more with gradients; the rest is occluded."""
-    path, tokenize, run = photo(tmp_path / "cat.png"), SpitModel.tokenize, SpitModel.run
+    """The picture is tokenized once and passes for its classes, recorded and with gradients; the rest is occluded."""
+    path, tokenize, encode = photo(tmp_path / "cat.png"), SpitModel.tokenize, SpitModel.encode
     square = central_square(library.load_image(path), 64).float() / 255
     looks: list[list[bool]] = []
     passes: list[bool] = []
@@ -263,14 +263,14 @@ def test_one_look_serves_every_method(spit: Run, photo: Callable[..., Path], tmp
                       for image in images])
         return tokenize(model, images)
 
-    def counted_run(model: SpitModel, *arguments: Any) -> Any:
+    def counted_encode(model: SpitModel, *arguments: Any, **options: Any) -> Any:
         passes.append(torch.is_grad_enabled())
-        return run(model, *arguments)
+        return encode(model, *arguments, **options)
 
     monkeypatch.setattr(SpitModel, "tokenize", counted_tokenize)
-    monkeypatch.setattr(SpitModel, "run", counted_run)
+    monkeypatch.setattr(SpitModel, "encode", counted_encode)
     result = spit("explain", path, "--method", "flow,prototype,relevance", "--size", 64, "-o", tmp_path / "out",
                   "--device", "cpu")
     assert result.code == 0, result.err
     assert looks == [[True], [False] * 4, [False] * 4]  # the picture, then four without and four with its top pixels
-    assert (passes.count(True), passes.count(False)) == (1, 1 + 8)
+    assert (passes.count(True), passes.count(False)) == (1, 2 + 8)
