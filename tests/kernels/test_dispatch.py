@@ -58,8 +58,10 @@ def test_nothing_reaches_past_the_dispatch(path: Path) -> None:
             assert not name.startswith(tuple(f"spit.kernels.{backend}" for backend in BACKENDS)), name
 
 
-@pytest.mark.parametrize(("folder", "barred"), [("reference", ("numba", "triton", "tensors")), ("triton", ("reference",)),
-                                                ("numba", ("reference", "triton", "tensors"))])
+@pytest.mark.parametrize(("folder", "barred"), [
+    ("reference", ("numba", "triton", "tensors")), ("triton", ("reference",)),
+    ("numba", ("reference", "triton", "tensors")),
+])
 def test_backends_are_independent(folder: str, barred: tuple[str, ...]) -> None:
     for path in (Path(kernels.__file__).parent / folder).glob("*.py"):
         modules = {node.module for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)}

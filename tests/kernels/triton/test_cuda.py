@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spit.kernels import SCALE, Rules, cpu, recording
+from spit.kernels import SCALE, Rules, recording, tensors
 from spit.tokenizers.preprocess import superpixel_features
 from spit.tokens import offsets_of
 
@@ -52,7 +52,7 @@ def test_labels_are_those_of_the_cpu(
     monkeypatch.setattr(recording, "room_for", lambda device: 0)  # nothing is recorded
     if not packed:
         monkeypatch.setattr(import_module("spit.kernels.triton.superpixels"), "PACKABLE", 1)
-    assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
+    assert_same(superpixels.superpixel_labels(features.cuda(), rules), tensors.superpixel_labels(features, rules))
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1, 1), (2, 1, 1, 30), (2, 5, 30, 1), (1, 2, 2, 2), (3, 4, 16, 16)])
@@ -62,7 +62,7 @@ def test_sizes_for_which_triton_compiles_something_of_their_own(
 ) -> None:
     """It treats the numbers 1 and multiples of 16 apart, which the interpreter does not."""
     features = torch.randint(-SCALE, SCALE + 1, shape, dtype=torch.int16, generator=torch.Generator().manual_seed(0))
-    assert_same(superpixels.superpixel_labels(features.cuda(), rules), cpu.superpixel_labels(features, rules))
+    assert_same(superpixels.superpixel_labels(features.cuda(), rules), tensors.superpixel_labels(features, rules))
 
 
 @pytest.mark.parametrize("size", [(64, 256), (40, 481), (300, 33)])
@@ -71,7 +71,7 @@ def test_large_batches(superpixels: ModuleType, photo: Callable[[str, int], Tens
     height, width = size
     views = [photo(name, 481)[:, :height, :width] for name in ("astronaut", "coffee", "chelsea")]
     images = torch.stack(views).repeat(-(-(2**22) // (9 * height * width)), 1, 1, 1)
-    expected = cpu.superpixel_labels(superpixel_features(images[:3], "paper"), Rules(merge_threshold=0.1))
+    expected = tensors.superpixel_labels(superpixel_features(images[:3], "paper"), Rules(merge_threshold=0.1))
     features = superpixel_features(images.cuda(), "paper")
     assert features.numel() >= 2**22
     labels, counts = superpixels.superpixel_labels(features, Rules(merge_threshold=0.1))
@@ -79,7 +79,7 @@ def test_large_batches(superpixels: ModuleType, photo: Callable[[str, int], Tens
 
 
 def test_a_replay_answers_as_a_plain_run(superpixels: ModuleType, features: Tensor) -> None:
-    expected = [cpu.superpixel_labels(image[None], Rules()) for image in features]
+    expected = [tensors.superpixel_labels(image[None], Rules()) for image in features]
     answers = []
     for _ in range(3):
         for image in features:
@@ -96,7 +96,7 @@ def test_a_recording_made_in_inference_mode_serves_outside_it(superpixels: Modul
     assert len(recording.replay) == 1
     got = superpixels.superpixel_labels(features[1:2].cuda(), Rules())
     assert not got[0].is_inference()
-    assert_same(got, cpu.superpixel_labels(features[1:2], Rules()))
+    assert_same(got, tensors.superpixel_labels(features[1:2], Rules()))
 
 
 def test_recordings_hold_so_much_and_no_more(
@@ -105,7 +105,7 @@ def test_recordings_hold_so_much_and_no_more(
     monkeypatch.setattr(recording, "room_for", lambda device: 4000)
     for width in (20, 21, 22, 23, 24, 20):  # of 960 to 1152 features
         image = features[:1, :, :16, :width].cuda()
-        expected = cpu.superpixel_labels(image.cpu(), Rules(levels=2))
+        expected = tensors.superpixel_labels(image.cpu(), Rules(levels=2))
         for _ in range(recording.SEEN_BEFORE + 2):
             assert_same(superpixels.superpixel_labels(image, Rules(levels=2)), expected)
     assert [shape[-1] for _, ((shape, _),), *_ in recording.replay._held] == [23, 24, 20]
@@ -128,7 +128,7 @@ def test_no_level_waits_for_the_device(
         labels, _ = superpixels.superpixel_labels(batch, rules)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert torch.equal(labels[-4:].cpu(), cpu.superpixel_labels(features, rules)[0])
+    assert torch.equal(labels[-4:].cpu(), tensors.superpixel_labels(features, rules)[0])
 
 
 @pytest.mark.parametrize("small", [0, 2**24])
@@ -137,9 +137,9 @@ def test_refinement_is_that_of_the_cpu(
 ) -> None:
     monkeypatch.setattr(recording, "room_for", lambda device: small)
     pixels = torch.stack([photo(name, 200)[:, :170] for name in ("astronaut", "coffee", "chelsea", "rocket")])
-    labels, counts = cpu.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
+    labels, counts = tensors.superpixel_labels(superpixel_features(pixels, "paper"), Rules())
     offsets = offsets_of(counts)
-    expected = cpu.refine(labels, offsets, pixels, 3)
+    expected = tensors.refine(labels, offsets, pixels, 3)
     assert not torch.equal(expected, labels)
     refine = import_module("spit.kernels.triton").refine
     answers = [refine(labels.cuda(), offsets.cuda(), pixels.cuda(), 3) for _ in range(4)]
@@ -153,4 +153,4 @@ def test_cells_of_few_and_many_sites_are_those_of_the_cpu(size: int, cells: int)
     flat = torch.randperm(size * size, generator=torch.Generator().manual_seed(cells))[:cells].sort().values
     sites = torch.stack([flat // size, flat % size], dim=-1)[None].int()
     got = import_module("spit.kernels.triton").nearest_sites(sites.cuda(), size, size)
-    assert torch.equal(got.cpu(), cpu.nearest_sites(sites, size, size))
+    assert torch.equal(got.cpu(), tensors.nearest_sites(sites, size, size))
