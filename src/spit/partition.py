@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
-from spit.tokens import Packed, cat_offsets, offsets_of, same_tensors
+from spit.tokens import Packed, cat_offsets, offsets_of
 from spit.validation import SHOWN, LabelMap, check_frames, check_labels, few, integers
 from spit.wording import plural
 
@@ -171,8 +171,10 @@ class Partition(Packed):
         """Whether both have the same regions with the same numbers, on any device, and the same frames."""
         if not isinstance(other, Partition):
             return NotImplemented
-        return same_tensors(*([*part.labels, part.offsets, *([] if part.frames is None else [part.frames])]
-                              for part in (self, other)))
+        mine, theirs = ([*part.labels, part.offsets, *([] if part.frames is None else [part.frames])]
+                        for part in (self, other))
+        return len(mine) == len(theirs) and all(
+            torch.equal(one, two.to(one.device)) for one, two in zip(mine, theirs, strict=True))
 
     __hash__ = None  # type: ignore[assignment]  # as of a list: labels can be changed
 

@@ -140,9 +140,3 @@ def offsets_of(counts: Tensor) -> Tensor:
 def cat_offsets(parts: Sequence[Tensor]) -> Tensor:
     """The offsets of several batches laid end to end."""
     return offsets_of(torch.cat([part.diff() for part in parts]))
-
-
-def same_tensors(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
-    """Whether tensors on any devices are equal, one by one."""
-    return len(some) == len(others) and all(
-        torch.equal(one, other.to(one.device)) for one, other in zip(some, others, strict=True))

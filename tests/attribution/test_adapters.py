@@ -1,4 +1,4 @@
-"""The adapters with the real packages.
+"""Other packages on our models.
 
 captum comes with spit-vit[explain]. pytorch-grad-cam and Quantus ask for another build of OpenCV than ours, and for
 torchvision, which other packages then fail to load, so they are in no extra: ``make test`` installs tests/adapters.txt
@@ -15,7 +15,9 @@ import pytest
 import torch
 
 import spit
-from spit.attribution import ReshapeTransform, explain_func
+from spit.attribution import explain_func
+
+PAGE = Path(__file__).parents[2] / "docs" / "attribution.md"
 
 
 @pytest.fixture(params=["patch", "superpixel"])
@@ -48,21 +50,20 @@ def test_captum_ablates_whole_tokens(model, pixels):
     torch.testing.assert_close(torch.stack(totals).sum(), gained, atol=1e-4, rtol=1e-3)
 
 
+def as_maps(partition):
+    """The function of docs/attribution.md as it is written."""
+    [source] = re.findall(r"^(def as_maps.*?)\n\n", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    exec(source, names := {"torch": torch, "partition": partition})
+    return names["as_maps"]
+
+
 def test_tokens_are_painted_on_their_pixels(model, pixels):
-    transform = ReshapeTransform(model)
-    with pytest.raises(ValueError, match="a forward pass of the model before"):
-        transform(torch.zeros(3, 24))
     out = model(pixels, record={"features": (-1,)})
     rows = out.features[1]
-    maps = transform(rows.values)
+    maps = as_maps(out.partition)(rows.values)
     assert maps.shape == (3, 24, 40, 40)
     for image, own, labels in zip(maps, rows, out.partition.labels, strict=True):
         torch.testing.assert_close(image[:, 7, 31], own[1 + int(labels[7, 31])])
-    with pytest.raises(ValueError, match="class tokens included, got 2 rows"):
-        transform(rows.values[:2])
-    transform.close()
-    model(pixels[:1])
-    assert transform(rows.values).shape == (3, 24, 40, 40)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def grad_cam():
 def test_grad_cam(model, pixels, grad_cam):
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
-    transform, layer = ReshapeTransform(model), model.backbone.blocks[-1].norm1
+    transform, layer = as_maps(model.tokenizer(pixels)), model.backbone.blocks[-1].norm1
     with grad_cam.GradCAM(model=model, target_layers=[layer], reshape_transform=transform) as cam:
         found = cam(input_tensor=pixels, targets=[ClassifierOutputTarget(2)] * 3)
     assert found.shape == (3, 40, 40)
@@ -110,8 +111,7 @@ def test_quantus(model, pixels):
 def test_the_measures_of_the_guide(model, pixels):
     """The snippet of docs/attribution.md as it is written."""
     pytest.importorskip("quantus", exc_type=ImportError)
-    page = (Path(__file__).parents[2] / "docs" / "attribution.md").read_text()
-    [snippet] = re.findall(r"```py\n([^`]*import quantus.*?)```", page, re.DOTALL)
+    [snippet] = re.findall(r"```py\n([^`]*import quantus.*?)```", PAGE.read_text(), re.DOTALL)
     with torch.no_grad():
         classes = model(pixels).argmax(1)
     masks = np.zeros((3, 1, 40, 40), dtype=bool)

@@ -158,11 +158,6 @@ def test_a_target_without_effect_is_said(spit: Run, photo: Callable[..., Path], 
     assert "same for any class" not in result.out  # where no class was given
 
 
-def test_a_name_that_is_missing_beside_a_comma(spit: Run) -> None:
-    assert "got 'relevance,'; a name is missing after the comma" in spit("explain", "x", "--method", "relevance,").error
-    assert "got ',flow'; a name is missing before the comma" in spit("explain", "x", "--method", ",flow").error
-
-
 def test_an_unlikely_class_is_said_to_be_so(spit: Run, photo: Callable[..., Path], folder: Path,
                                             tmp_path: Path) -> None:
     command = ("explain", photo(tmp_path / "cat.png"), "--model", folder, "--method", "relevance", "--size", 32, "-o",

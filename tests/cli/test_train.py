@@ -94,7 +94,7 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], tmp_path: Path,
                                names: Callable[[Path], list[str]]) -> None:
     before = names(tmp_path)
     assert "no such recipe" in spit("train", tmp_path / "nowhere.toml").error
-    assert "the did you mean 'epochs'" in spit(*command, "--set", "optimization.epoch=3").error
+    assert "did you mean 'epochs'" in spit(*command, "--set", "optimization.epoch=3").error
     assert "unknown model 'spit_tiny'" in spit(*command, "--set", "model.name=spit_tiny").error
     assert "nowhere: expected a folder" in spit(*command, "--set", "data.train=nowhere", "-o", tmp_path / "other").error
     assert "data.train" in spit("train", RECIPE, "-o", tmp_path / "third", "--device", "cpu").error

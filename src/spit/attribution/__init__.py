@@ -3,7 +3,7 @@
 from spit.lazy import lazily
 
 __getattr__ = lazily(__name__, {
-    "adapters": ["ReshapeTransform", "explain_func"],
+    "adapters": ["explain_func"],
     "fitting": ["fit_prototypes"],
     "flow": ["Flow", "Rollout"],
     "lime": ["Lime"],

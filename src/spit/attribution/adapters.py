@@ -1,7 +1,4 @@
-"""Other people's explanations on our models: what pytorch-grad-cam and Quantus ask for.
-
-Each is named as the argument that it serves. None of these packages is imported here.
-"""
+"""Our explanations where other people's packages ask for them; none of these is imported here."""
 
 from typing import Any
 
@@ -11,60 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spit.attribution.methods import Method, explain
-from spit.embedder import take_class_token
-from spit.images import Images
 from spit.model import SpitModel
-from spit.partition import Partition
-from spit.tokens import Tokens, offsets_of
-
-
-class ReshapeTransform:
-    """The packed tokens of a layer as feature maps: pytorch-grad-cam's ``reshape_transform``.
-
-    It looks at the images of every forward pass of the model, until :meth:`close`. Layers that make sense are
-    ``model.backbone.blocks[i].norm1``. The maps are as large as the images: every pixel has its token's values.
-
-    Args:
-        model: the model that is given to pytorch-grad-cam.
-
-    Shape:
-        ``(Σ(N + 1), D)`` to ``(B, D, H, W)``.
-
-    Example:
-        >>> import spit, torch
-        >>> from spit.attribution import ReshapeTransform
-        >>> model = spit.create_model("vit_tiny_16")
-        >>> transform, images = ReshapeTransform(model), torch.rand(2, 3, 32, 32)
-        >>> rows = model(images, record={"features": (-1,)}).features[11].values
-        >>> transform(rows).shape
-        torch.Size([2, 192, 32, 32])
-    """
-
-    def __init__(self, model: SpitModel) -> None:
-        self._partition: Partition | None = None
-        self._hook = model.register_forward_pre_hook(self._look)
-
-    def _look(self, model: SpitModel, arguments: tuple[Images, ...]) -> None:
-        with torch.no_grad():
-            self._partition = model.tokenizer(arguments[0])
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        """Paint the tokens, without the class token, on the pixels of the last images."""
-        if self._partition is None:
-            raise ValueError("expected a forward pass of the model before its tokens are reshaped, got none")
-        offsets = offsets_of(self._partition.counts + 1)
-        if len(rows) != int(offsets[-1]):
-            raise ValueError(f"expected the {int(offsets[-1])} tokens of the last images, class tokens included, got "
-                             f"{len(rows)} rows; choose a layer of model.backbone.blocks, such as norm1")
-        tokens = take_class_token(Tokens(rows, offsets))[1]
-        maps = self._partition.paint(tokens.values)
-        if not isinstance(maps, Tensor):
-            raise ValueError("expected images of one size, got several")
-        return maps.movedim(-1, 1)
-
-    def close(self) -> None:
-        """Stop looking at the model's images."""
-        self._hook.remove()
 
 
 def explain_func(model: SpitModel, inputs: NDArray[np.floating[Any]] | Tensor, targets: Any,

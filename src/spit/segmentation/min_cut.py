@@ -25,11 +25,6 @@ def minimum_cut(gains: NDArray[np.float64], pairs: NDArray[np.int64],
 
     Shape:
         gains ``(V,)``, pairs ``(E, 2)``, costs ``(E,)`` to ``(V,)`` bool.
-
-    Example:
-        >>> import numpy as np
-        >>> minimum_cut(np.array([5.0, -1.0, -4.0]), np.array([[0, 1], [1, 2]]), np.array([2.0, 0.5]))
-        array([ True,  True, False])
     """
     nodes, edges = len(gains), len(pairs)
     check_pairs(pairs, nodes)

@@ -30,13 +30,6 @@ def normalized_cut(tokens: Tokens, tau: float | None = None) -> tuple[Tensor, Te
 
     Shape:
         tokens ``(ΣN, D)`` to ``(ΣN,)`` and ``(B,)`` float64.
-
-    Example:
-        >>> import spit, torch
-        >>> from spit.segmentation.normalized_cut import normalized_cut
-        >>> tokens = spit.Tokens(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), torch.tensor([0, 3]))
-        >>> normalized_cut(tokens)[0] > 0
-        tensor([False, False,  True])
     """
     images = tokens.split()
     together = max(1, ENTRIES // max(map(len, images)) ** 2)

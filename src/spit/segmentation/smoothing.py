@@ -27,14 +27,6 @@ def smooth(graph: RegionGraph, scores: Floats, strength: float = STRENGTH, contr
 
     Shape:
         scores ``(V,)`` to ``(V,)`` float64.
-
-    Example:
-        >>> import numpy as np, torch
-        >>> from spit.segmentation import RegionGraph
-        >>> from spit.segmentation.smoothing import smooth
-        >>> graph = RegionGraph.of(torch.zeros(3, 1, 3), torch.tensor([[0, 1, 2]]))
-        >>> smooth(graph, np.array([1.0, -1.0, 1.0])).round(2).tolist()  # one colour: all agree
-        [0.34, 0.32, 0.34]
     """
     if scores.shape != graph.sizes.shape:
         raise ValueError(f"expected one score for each of the {len(graph.sizes)} regions, got shape {scores.shape}")
