@@ -1,11 +1,10 @@
 import pytest
 
-from spit.documents import differences, read_json, read_toml
+from spit.documents import differences, read_json
 
 
 def test_documents_are_read() -> None:
     assert read_json(b'{"a": [1]}') == {"a": [1]}
-    assert read_toml("[a]\nb = 1") == {"a": {"b": 1}}
 
 
 def test_differences_are_told_by_their_keys() -> None:
@@ -20,9 +19,3 @@ def test_differences_are_told_by_their_keys() -> None:
 def test_no_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_json(text)
-
-
-@pytest.mark.parametrize("text", ["=", "x = " + "[" * 50_000, "x = " + "{a=" * 50_000])
-def test_no_toml_is_a_value_error(text: str) -> None:
-    with pytest.raises(ValueError, match=r"\w"):
-        read_toml(text)

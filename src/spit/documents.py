@@ -1,8 +1,7 @@
-"""JSON and TOML: a text from outside that cannot be read is a ValueError, however damaged; differences; tables."""
+"""JSON: a text from outside that cannot be read is a ValueError, however damaged; differences; tables."""
 
 import json
-import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +15,10 @@ def read_json(text: str | bytes) -> Any:
     Raises:
         ValueError: it is no JSON, or nested too deeply.
     """
-    return _read(json.loads, text)
-
-
-def read_toml(text: str) -> dict[str, Any]:
-    """What a TOML text says.
-
-    Raises:
-        ValueError: it is no TOML, or nested too deeply.
-    """
-    document: dict[str, Any] = _read(tomllib.loads, text)
-    return document
+    try:
+        return json.loads(text)
+    except RecursionError:  # a thousand brackets; no document of ours has ten
+        raise ValueError("expected lists and objects at most a few levels deep, got more than can be read") from None
 
 
 def reason(error: Exception) -> str:
@@ -67,13 +59,6 @@ def _short(value: Any) -> str:
         return json.dumps(value if len(value) <= WIDTH else f"{value[:WIDTH]}…", ensure_ascii=False)
     text = json.dumps(value, ensure_ascii=False)
     return text if not isinstance(value, list) or len(text) <= WIDTH else f"[{_short(value[0])}, …]"
-
-
-def _read(parse: Callable[[Any], Any], text: str | bytes) -> Any:
-    try:
-        return parse(text)
-    except RecursionError:  # a thousand brackets; no document of ours has ten
-        raise ValueError("expected lists and tables at most a few levels deep, got more than can be read") from None
 
 
 @dataclass(frozen=True)

@@ -133,9 +133,6 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     try:
         _refuse_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise WeightsError(f"expected a folder to save into, but {folder} or one above it is a file; "
-                           "choose a new folder") from error
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise WeightsError(f"expected a folder to save into, but {str(folder)!r} cannot be made ({reason(error)}); "
                            "choose another one") from error

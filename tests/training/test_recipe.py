@@ -101,7 +101,7 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("[model\n", "TOML"), ("x = " + "[" * 5000, "TOML"), ("[modell]\n", "'modell'"), ("model = 3\n", r"\[model\]")])
+    ("[model\n", "TOML"), ("[modell]\n", "'modell'"), ("model = 3\n", r"\[model\]")])
 def test_no_recipe(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text(text)
     with pytest.raises(TrainingError, match=words):

@@ -2,13 +2,14 @@
 
 import math
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from spit.config import NO_PRESET, ModelConfig
-from spit.documents import differences, flat, read_toml
+from spit.documents import differences, flat
 from spit.options import Options, documented, option
 from spit.registry import architecture_of, weights_name
 from spit.training import TrainingError
@@ -165,7 +166,7 @@ class Recipe(Options):
             TrainingError: no such file, no TOML, an unknown key (the nearest is named), or a wrong value.
         """
         try:
-            written = {} if path is None else read_toml(_text(path))
+            written = {} if path is None else tomllib.loads(_text(path))
         except (OSError, ValueError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
@@ -247,7 +248,7 @@ def _parse(change: str) -> tuple[str, Any]:
     if not equals or "." not in key:
         raise TrainingError(f"expected section.key=value, such as optimization.epochs=10, got {change!r}")
     try:
-        return key.strip(), read_toml(f"value = {text}")["value"]
+        return key.strip(), tomllib.loads(f"value = {text}")["value"]
     except ValueError:
         return key.strip(), text.strip()
 
