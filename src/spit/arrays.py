@@ -62,7 +62,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
         max_tokens=n,
         refine=refine,
     )
-    features = numba.superpixel_features(planes[None], options.features == "saturated")
+    features = _features(planes, options)
     labels, counts = numba.superpixel_labels(features, options.rules())
     if counts[0] < n:  # flat areas were joined at the first levels: use a lower one
         labels = _between_levels(features, replace(options, max_tokens=None), n)
@@ -76,9 +76,15 @@ def cut(planes: Array, options: SuperpixelOptions) -> tuple[Array, int]:
     Shape:
         ``(C, H, W)`` uint8, contiguous, to ``(H, W)`` int32.
     """
-    features = numba.superpixel_features(planes[None], options.features == "saturated")
+    features = _features(planes, options)
     labels, counts = numba.superpixel_labels(features, options.rules())
     return refined(labels, int(counts[0]), planes, options.refine)[0], int(counts[0])
+
+
+def _features(planes: Array, options: SuperpixelOptions) -> Array:
+    """What superpixels of one image are made from, ``(1, C', H, W)``; a grey image counts as RGB."""
+    colors = np.repeat(planes, 3, 0) if len(planes) == 1 else planes
+    return numba.superpixel_features(colors[None], options.features == "saturated")
 
 
 def refined(labels: Array, count: int, planes: Array, sweeps: int) -> Array:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spit.kernels import SCALE, reference
 from spit.kernels import tensors as numba
-from spit.tokenizers.preprocess import _flux_table
+from spit.kernels.preprocess import flux_table
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
 Draw = Callable[..., Tensor]
@@ -164,7 +164,7 @@ def test_diffusion_is_clipped(compiled: Any) -> None:
 
 def test_the_paper_flux_is_what_the_kernel_takes_it_for() -> None:
     """It reads no flux where Δ is 0 or half the range away, and one number for both ends of an edge."""
-    flux = _flux_table(torch.device("cpu"))
+    flux = flux_table(torch.device("cpu"))
     assert torch.equal(flux, paper_flux())
     gap = torch.arange(-2 * SCALE, 2 * SCALE + 1)
     assert not flux[(gap.abs() >= SCALE // 2) | (gap == 0)].any()

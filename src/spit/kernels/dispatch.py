@@ -23,7 +23,7 @@ __all__ = [
     "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse",
     "draw_sites", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
     "position_histogram", "recorded", "refine", "region_boxes", "region_features",
-    "region_sizes", "saturate", "scharr", "superpixel_labels", "superpixels", "threads",
+    "region_sizes", "saturate", "scharr", "superpixel_features", "superpixel_labels", "superpixels", "threads",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -88,6 +88,7 @@ def _dispatched(definition: Operation) -> Operation:
 look_up = _dispatched(reference.look_up)
 diffuse = _dispatched(reference.diffuse)
 saturate = _dispatched(reference.saturate)
+superpixel_features = _dispatched(reference.superpixel_features)
 superpixels = _dispatched(reference.superpixels)
 superpixel_labels = _dispatched(reference.superpixel_labels)
 between = _dispatched(reference.between)

@@ -4,17 +4,11 @@ They are integers, ±SCALE for ±1, computed from 8-bit pixels by tables and int
 devices get the same values. φ uses the same contrast, but no diffusion.
 """
 
-from functools import lru_cache
-
-import torch
 from torch import Tensor
 
 from spit import kernels
 from spit.images import quantize
-from spit.kernels import tables
 from spit.kernels.options import Features
-from spit.kernels.rules import FRACTION
-from spit.kernels.tables import DIFFUSION_STEPS, SATURATION
 
 
 def superpixel_features(block: Tensor, features: Features) -> Tensor:
@@ -30,20 +24,7 @@ def superpixel_features(block: Tensor, features: Features) -> Tensor:
     pixels = quantize(block)
     if features != "paper" or pixels.shape[1] == 1:
         pixels = rgb(pixels, f"features={features!r}")
-    adjusted = kernels.look_up(pixels, _contrast_table(pixels.shape[1], pixels.device))
-    if features == "saturated":
-        adjusted = kernels.saturate(adjusted, round(SATURATION * 2**FRACTION))
-    return kernels.diffuse(adjusted, _flux_table(pixels.device), DIFFUSION_STEPS)
-
-
-@lru_cache(maxsize=8)
-def _contrast_table(channels: int, device: torch.device) -> Tensor:
-    return torch.from_numpy(tables.contrast_table(channels)).to(device)
-
-
-@lru_cache(maxsize=8)
-def _flux_table(device: torch.device) -> Tensor:
-    return torch.from_numpy(tables.flux_table()).to(device)
+    return kernels.superpixel_features(pixels, features == "saturated")
 
 
 def rgb(pixels: Tensor, what: str) -> Tensor:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from spit.kernels import SCALE, reference
-from spit.tokenizers.preprocess import _flux_table
+from spit.kernels.preprocess import flux_table
 
 Draw = Callable[..., Tensor]
-FLUX = _flux_table(torch.device("cpu"))
+FLUX = flux_table(torch.device("cpu"))
 
 
 @pytest.mark.parametrize("width", [60, 100, 255, 300])

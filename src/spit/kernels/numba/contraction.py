@@ -18,7 +18,7 @@ import numpy as np
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
 from spit.kernels.numba.forest import ordered
-from spit.kernels.rules import COSINE, EUCLIDEAN, SCALE, VARIANCE
+from spit.kernels.rules import COSINE, SCALE, VARIANCE
 
 F = np.float32
 U = np.uint64
@@ -194,18 +194,22 @@ def contract_edges(edges: Array, labels: Array) -> Array:
     return out[:k]
 
 
-def sum_pixels(planes: Array, labels: Array, count: int) -> Array:
-    """Sums and sizes of the regions of pixels, ``(V, L)``, of 64 bits if the image is so large that 32 overflow."""
+def sum_pixels(planes: Array, labels: Array, count: int, boxed: bool) -> tuple[Array, Array | None]:
+    """Sums and sizes of the regions of pixels, ``(V, L)``, of 64 bits if the image is so large that 32 overflow.
+
+    And their boxes, if asked for: first row and column and minus the ends of both, ``(V, 4)``: minima, all of them.
+    """
     channels, _, width = planes.shape
     sums = np.zeros((count, 4 * (channels // 4 + 1)), np.int32 if labels.size * SCALE < 2**31 else np.int64)
     rest = np.zeros((2, width), planes.dtype)
     rest[1] = 1
-    _sum_pixels(planes, labels, rest, sums)
-    return sums
+    boxes = np.full((count, 4), MOST, np.int32) if boxed else None
+    _sum_pixels(planes, labels, rest, sums, boxes)
+    return sums, boxes
 
 
 @compiled
-def _sum_pixels(planes: Array, labels: Array, rest: Array, sums: Array) -> None:
+def _sum_pixels(planes: Array, labels: Array, rest: Array, sums: Array, boxes: Array | None) -> None:
     """The columns beyond the channels are 0, and the last is the size."""
     channels, height, width = planes.shape
     for y in range(height):
@@ -215,7 +219,10 @@ def _sum_pixels(planes: Array, labels: Array, rest: Array, sums: Array) -> None:
             third = planes[c + 2, y] if c + 2 < channels else rest[0]
             fourth = planes[c + 3, y] if c + 3 < channels else rest[1]
             for x in range(width):
-                _add(sums, U(labels[y, x]), U(c), first[x], second[x], third[x], fourth[x])
+                v = U(labels[y, x])
+                _add(sums, v, U(c), first[x], second[x], third[x], fourth[x])
+                if boxes is not None and c == 0:  # the first is decided when numba compiles
+                    _lower(boxes, v, y, x, -1 - y, -1 - x)
 
 
 @compiled
@@ -238,18 +245,8 @@ def _add(rows: Array, v: int, c: int, first: int, second: int, third: int, fourt
 
 
 @compiled
-def box_pixels(labels: Array, count: int) -> Array:
-    """First row and column of each region and minus the ends of both, ``(V, 4)``: minima, all of them."""
-    boxes = np.full((count, 4), MOST, np.int32)
-    for y in range(labels.shape[0]):
-        for x in range(labels.shape[1]):
-            _lower(boxes, U(labels[y, x]), y, x, -1 - y, -1 - x)
-    return boxes
-
-
-@compiled
 def box_regions(boxes: Array, labels: Array, count: int) -> Array:
-    """:func:`box_pixels` of the regions above."""
+    """The boxes of the regions above."""
     above = np.full((count, 4), MOST, np.int32)
     for u in range(len(boxes)):
         box = boxes[U(u)]
@@ -280,10 +277,9 @@ def region_points(sums: Array, kind: int) -> Array:
                 square = square + value * value
             length = np.sqrt(square)
             length = length if length != F(0) else F(1)
-        for c in range(0, lanes, 4):
-            p, q, r = F(sums[v, c]) / length, F(sums[v, c + 1]) / length, F(sums[v, c + 2]) / length
-            points[v, c], points[v, c + 1], points[v, c + 2] = p, q, r
-            points[v, c + 3] = F(sums[v, c + 3]) / length if c + 4 < lanes else F(0)
+        for c in range(lanes - 1):
+            points[v, c] = F(sums[v, c]) / length
+        points[v, lanes - 1] = F(0)
     return points
 
 
@@ -308,30 +304,34 @@ def _sum_squares(sizes: Array) -> Any:
 
 
 @compiled
-def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops: tuple[float, float, float],
+def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array | None, loops: tuple[float, float, float],
                  compactness: float, kind: int) -> tuple[Array, Array]:
     """Each region's best neighbour, or itself with loops, and the weight of that edge."""
     count, lanes = points.shape
     dense, similar = F(compactness), F(1 - compactness)
-    keys = np.full(count, NOTHING, np.int64)
-    densities = np.empty(len(edges) if compactness > 0 else 0, F)
-    for e in range(len(densities)):  # in a loop of its own, where no edge waits for the one before
-        u, v = U(edges[e, 0]), U(edges[e, 1])
-        densities[e] = dense * _density(boxes[u], boxes[v], np.int64(sizes[u]) + np.int64(sizes[v]))
+    weights = np.empty(len(edges), F)
+    # A loop for each part, where no edge waits for the one before, so that LLVM turns it into vector code.
     for e in range(len(edges)):
         u, v = U(edges[e, 0]), U(edges[e, 1])
-        weight = F(0)
-        for c in range(lanes - 1):
-            p, q = points[u, U(c)], points[v, U(c)]
-            weight = weight + (p * q if kind == COSINE else (p - q) * (p - q))
-        if kind == VARIANCE:
-            a, b = F(sizes[u]), F(sizes[v])
-            weight = -((a * b) / (a + b) * weight)
-        elif kind == EUCLIDEAN:
-            weight = -np.sqrt(weight)
-        if compactness > 0:
-            weight = densities[e] + similar * weight
-        order = ordered(weight)
+        weight = _term(points[u, U(0)], points[v, U(0)], kind)
+        weight = weight + _term(points[u, U(1)], points[v, U(1)], kind)
+        weights[e] = weight + _term(points[u, U(2)], points[v, U(2)], kind)
+    for c in range(3, lanes - 1):
+        for e in range(len(edges)):
+            weights[e] = weights[e] + _term(points[U(edges[e, 0]), U(c)], points[U(edges[e, 1]), U(c)], kind)
+    if kind != COSINE:
+        for e in range(len(edges)):
+            a, b = F(sizes[U(edges[e, 0])]), F(sizes[U(edges[e, 1])])
+            weights[e] = -((a * b) / (a + b) * weights[e]) if kind == VARIANCE else -np.sqrt(weights[e])
+    if boxes is not None:
+        for e in range(len(edges)):
+            u, v = U(edges[e, 0]), U(edges[e, 1])
+            total = np.int64(sizes[u]) + np.int64(sizes[v])
+            weights[e] = dense * _density(boxes[u], boxes[v], total) + similar * weights[e]
+    keys = np.full(count, NOTHING, np.int64)
+    for e in range(len(edges)):
+        u, v = U(edges[e, 0]), U(edges[e, 1])
+        order = ordered(weights[e])
         keys[u] = max(keys[u], order - np.int64(v))
         keys[v] = max(keys[v], order - np.int64(u))
     loop_mean, loop_std, loop_clip = loops
@@ -342,7 +342,7 @@ def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops:
         weight = F(0)
         if loop_std > 0:
             weight = F(min(max((np.int64(sizes[i]) - loop_mean) / loop_std, -loop_clip), loop_clip))
-        if compactness > 0:
+        if boxes is not None:
             weight = dense * _density(boxes[i], boxes[i], np.int64(sizes[i])) + similar * weight
         keys[i] = max(keys[i], ordered(weight) - i)
     for i in range(count):
@@ -350,6 +350,11 @@ def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array, loops:
         chosen[i] = i if keys[i] == NOTHING else (high << 32) - keys[i]
         bits[i] = high if high >= 0 else high ^ 0x7FFFFFFF
     return chosen, best
+
+
+@inlined
+def _term(p: float, q: float, kind: int) -> Any:
+    return p * q if kind == COSINE else (p - q) * (p - q)
 
 
 @inlined

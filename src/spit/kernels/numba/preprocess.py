@@ -11,17 +11,20 @@ from spit.kernels.tables import DIFFUSION_STEPS, SATURATION, contrast_table, flu
 
 
 def superpixel_features(pixels: Array, saturated: bool) -> Array:
-    """The features ``"paper"`` or ``"saturated"`` that superpixels are made from.
+    """See :func:`spit.kernels.reference.superpixel_features`."""
+    table, flux, push = contrast_table(pixels.shape[1]), flux_table(), round(SATURATION * 2**FRACTION)
+    features = np.empty(pixels.shape, np.int16)
 
-    Shape:
-        ``(B, C, H, W)`` uint8 to ``(B, C', H, W)`` int16; C' is 3 for a grey image, or with saturation.
-    """
-    if pixels.shape[1] == 1:
-        pixels = np.repeat(pixels, 3, axis=1)
-    features = look_up(pixels, contrast_table(pixels.shape[1]))
-    if saturated:
-        features = saturate(features, round(SATURATION * 2**FRACTION))
-    return diffuse(features, flux_table(), DIFFUSION_STEPS)
+    def make(image: Array, out: Array) -> None:
+        colors = np.empty(image.shape, np.int16)
+        convert(image, table, colors)
+        if saturated:
+            paler, colors = colors, np.empty_like(colors)
+            _saturate(paler, push, colors)
+        _diffuse(colors, flux, DIFFUSION_STEPS, out)
+
+    for_each_image(make, pixels, features)
+    return features
 
 
 def look_up(images: Array, table: Array) -> Array:
@@ -40,49 +43,43 @@ def convert(image: Array, table: Array, out: Array) -> None:
 def diffuse(features: Array, flux: Array, steps: int) -> Array:
     """See :func:`spit.kernels.reference.diffuse`."""
     out = np.empty(features.shape, np.int16)
-    _, _, height, width = features.shape
-
-    def diffuse_image(image: Array, result: Array) -> None:
-        spare, rows = np.empty((height, width), np.int16), np.zeros((3, width + 1), np.int32)
-        index = np.empty(width, np.uint32)
-        for plane, answer in zip(image, result, strict=True):
-            source = plane
-            for step in range(steps, 0, -1):  # back and forth between two planes; the last step writes the answer
-                target = answer if step % 2 == 1 else spare
-                _diffuse(source, flux, index, rows, target)
-                source = target
-            if steps == 0:
-                answer[...] = plane
-
-    for_each_image(diffuse_image, features, out)
+    for_each_image(lambda image, result: _diffuse(image, flux, steps, result), features, out)
     return out
 
 
 @compiled
-def _diffuse(x: Array, flux: Array, index: Array, rows: Array, out: Array) -> None:
-    """One step on one plane. The first and last number of the rows, which begin at 0, are the borders east and west."""
-    height, width = x.shape
-    east, south, north = rows[0], rows[1], rows[2]
-    for i in range(width):
-        north[i] = 0
-    for y in range(height):
-        row = x[y]
-        # Differences and look-ups in loops of their own: so LLVM turns both into vector code.
-        _differences(row[: width - 1], row[1:], index)
-        for i in range(width - 1):
-            east[i + 1] = flux[index[i]]
-        if y + 1 < height:
-            _differences(row, x[y + 1], index)
+def _diffuse(image: Array, flux: Array, steps: int, out: Array) -> None:
+    channels, height, width = image.shape
+    spare, index = np.empty((height, width), np.int16), np.empty(width, np.uint32)
+    east = np.zeros(width + 1, np.int32)  # its ends are the borders, where nothing flows
+    south, north = np.empty(width, np.int32), np.empty(width, np.int32)
+    for c in range(channels):
+        for y in range(height if steps == 0 else 0):
+            for x in range(width):
+                out[c, y, x] = image[c, y, x]
+        source = image[c]
+        for step in range(steps, 0, -1):  # back and forth between two planes; the last step writes the answer
+            target = out[c] if step % 2 == 1 else spare
             for i in range(width):
-                south[i] = flux[index[i]]
-        else:
-            for i in range(width):
-                south[i] = 0
-        line = out[y]
-        for i in range(width):  # with 32 bits, as numba adds with 64
-            value = np.int32(row[i] + (east[i + 1] - east[i]) + (south[i] - north[i]))
-            line[i] = min(max(value, np.int32(-SCALE)), np.int32(SCALE))
-        north, south = south, north
+                north[i] = 0
+            for y in range(height):
+                row, line = source[y], target[y]
+                # Differences and look-ups in loops of their own: so LLVM turns both into vector code.
+                _differences(row[: width - 1], row[1:], index)
+                for i in range(width - 1):
+                    east[i + 1] = flux[index[i]]
+                if y + 1 < height:
+                    _differences(row, source[y + 1], index)
+                    for i in range(width):
+                        south[i] = flux[index[i]]
+                else:
+                    for i in range(width):
+                        south[i] = 0
+                for i in range(width):  # with 32 bits, as numba adds with 64
+                    value = np.int32(row[i] + (east[i + 1] - east[i]) + (south[i] - north[i]))
+                    line[i] = min(max(value, np.int32(-SCALE)), np.int32(SCALE))
+                north, south = south, north
+            source = target
 
 
 @inlined

@@ -8,8 +8,6 @@ from spit.kernels.numba.regions import climb
 from spit.kernels.numba.threads import for_each_image
 from spit.kernels.rules import EUCLIDEAN, Rules
 
-NO_BOXES = np.empty((0, 4), np.int32)
-
 
 def superpixels(features: Array, rules: Rules) -> list[tuple[Array, Array]]:
     """See :func:`spit.kernels.reference.superpixels`."""
@@ -61,7 +59,7 @@ class Graph:
 
     edges: Array  # (E, 2)
     sums: Array  # (V, L), the sizes in the last column
-    boxes: Array  # (V, 4), or (0, 4)
+    boxes: Array | None  # (V, 4)
 
     def __init__(self, planes: Array, rules: Rules) -> None:
         self.planes, self.rules = planes, rules
@@ -110,7 +108,7 @@ class Graph:
         labels, count = forest.components(chosen)
         self.edges = contraction.contract_edges(self.edges, labels)
         self.sums = contraction.sum_regions(self.sums, labels, count)
-        if self.rules.compactness > 0:
+        if self.boxes is not None:
             self.boxes = contraction.box_regions(self.boxes, labels, count)
         return labels
 
@@ -118,5 +116,4 @@ class Graph:
         """π^(0) → π^(1)."""
         image = labels.reshape(self.planes.shape[1:])
         self.edges = contraction.adjacency(image)
-        self.sums = contraction.sum_pixels(self.planes, image, count)
-        self.boxes = contraction.box_pixels(image, count) if self.rules.compactness > 0 else NO_BOXES
+        self.sums, self.boxes = contraction.sum_pixels(self.planes, image, count, self.rules.compactness > 0)

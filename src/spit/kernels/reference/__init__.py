@@ -6,6 +6,7 @@ the weights that are compared are float32 numbers computed in one fixed order.
 """
 
 from spit.kernels.portable import saturate
+from spit.kernels.preprocess import in_turn
 from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
 from spit.kernels.reference.preprocess import diffuse, look_up
 from spit.kernels.reference.refinement import refine
@@ -17,8 +18,9 @@ from spit.kernels.sites import draw_sites
 
 __all__ = [
     "between", "color_patches", "compose", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
-    "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr", "superpixel_labels",
-    "superpixels",
+    "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr",
+    "superpixel_features", "superpixel_labels", "superpixels",
 ]
 
+superpixel_features = in_turn(look_up, diffuse)
 region_features = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)

@@ -2,6 +2,7 @@
 # ruff: noqa: F401  (the dispatch looks operations up by name)
 
 from spit.kernels.portable import saturate
+from spit.kernels.preprocess import in_turn
 from spit.kernels.sites import draw_sites
 from spit.kernels.tensors import between  # its tensors are on the CPU
 from spit.kernels.triton.features import color_patches, region_features, scharr
@@ -11,3 +12,5 @@ from spit.kernels.triton.refinement import refine
 from spit.kernels.triton.regions import compose, region_boxes
 from spit.kernels.triton.superpixels import superpixel_labels, superpixels
 from spit.kernels.triton.voronoi import nearest_sites
+
+superpixel_features = in_turn(look_up, diffuse)
