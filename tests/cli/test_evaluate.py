@@ -37,10 +37,3 @@ def test_a_missing_extra_is_named(spit: Run, base: tuple[object, ...], tmp_path:
     assert "'spit-vit[plots]'" in result.err
     assert not (tmp_path / "out/curves.png").exists()
     assert (tmp_path / "out/results.md").exists()
-
-
-@pytest.mark.parametrize(("verb", "script"), [
-    ("superpixels", "superpixels.py"), ("threshold", "table.py B2"), ("counts", "table.py B1")])
-def test_a_verb_that_moved_names_its_script(verb: str, script: str, spit: Run) -> None:
-    assert f"benchmarks/{script}" in spit("evaluate", verb, "--data", "photos").error
-    assert "saliency" in spit("evaluate", "salience").error

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from spit.cli import watching as module
 from spit.cli.watching import in_words, watching
 
 
@@ -13,7 +12,6 @@ def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str],
                                           monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(module, "SILENCE", 30)
     with watching(True) as listener:
         listener.begin(0, 100)
         for step, seconds in ((1, 50), (2, 10), (3, 10), (4, 10)):

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from spit.cli.console import print_json, show, show_table, shown, tell, track
+from spit.cli.console import print_json, show, show_table, shown, tell, waiting
 from spit.cli.inputs import Document, Input
 from spit.cli.results import Results
 from spit.cli.tracebacks import reason, wanted
@@ -63,7 +63,8 @@ def answer_each(inputs: Sequence[Input], description: str, work: Work,
         return document is not None
 
     def unfinished(items: Iterable[Input]) -> Iterator[Input]:
-        for item in items:
+        for number, item in enumerate(items):
+            say(done=number)
             if results is None or not attempt(item, results.done):
                 yield item
             elif item.path in answers:
@@ -74,16 +75,16 @@ def answer_each(inputs: Sequence[Input], description: str, work: Work,
     with ExitStack() as stack:
         if results is not None:
             stack.enter_context(results.alone())
-        items, say = stack.enter_context(track(inputs, description))
+        say = stack.enter_context(waiting(description, len(inputs)))
         try:
             if min(workers, len(inputs)) > 1:
-                for item, answer in work_apart(work, unfinished(items), min(workers, len(inputs))):
+                for item, answer in work_apart(work, unfinished(inputs), min(workers, len(inputs))):
                     if isinstance(answer, str):
                         fail(item, answer)
                     else:
                         answers[item.path] = answer
             else:
-                for group in side_by_side(unfinished(items), alone):
+                for group in side_by_side(unfinished(inputs), alone):
                     each_alone(lambda item: attempt(item, lambda item: work(item, say)), group)
         except KeyboardInterrupt:
             if results is None:

@@ -19,7 +19,7 @@ from spit.cli.doctor import doctor
 from spit.cli.evaluate import evaluation
 from spit.cli.explain import explain
 from spit.cli.export import export
-from spit.cli.help import SETTINGS, Command, Group
+from spit.cli.help import SETTINGS, Command, summary
 from spit.cli.options import command
 from spit.cli.prototypes import prototypes
 from spit.cli.retrofit import retrofit
@@ -31,25 +31,18 @@ from spit.cli.train_head import train_head
 from spit.errors import SpitError, Stopped
 from spit.interruption import STOPPED
 
-KINDS = {"int": "whole number", "float": "number"}  # by the beginning of pydantic's name of an error
-
 app = typer.Typer(
     name="spit",
     help="Superpixel tokens for Vision Transformers.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    cls=Group,
     context_settings=SETTINGS,
 )
 for verb in (demo, tokenize, classify, explain, segment, correspond, prototypes, batch, bench, train, train_head,
              retrofit, convert, export, serve, doctor):
-    app.command(cls=Command)(command(verb))
+    app.command(cls=Command, short_help=summary(verb))(command(verb))
 app.add_typer(evaluation)
-
-
-GONE = {"--preset": "--tokenizer published has the tokenizer of the authors' release (docs/published.md)"}
-"""Flags of earlier versions: what to use instead."""
 
 
 def _show_version(asked: bool) -> None:
@@ -119,10 +112,8 @@ def _line(error: Exception) -> str | None:
         where = context.command_path if context is not None else "spit"
         cause: Any = error.__cause__  # pydantic's, in newer versions of typer
         message = error.format_message()
-        if getattr(error, "option_name", None) in GONE:
-            return f"{message}; {GONE[error.option_name]}"  # type: ignore[attr-defined]
         if hasattr(cause, "errors"):
-            message = _wrong_type(error, cause.errors()[0]) or f"{message}, got {cause.errors()[0]['input']!r}"
+            message += f", got {cause.errors()[0]['input']!r}"
         return f"{message} (see {where} --help)"
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "not enough memory for an image of this size; give a smaller one"
@@ -134,12 +125,3 @@ def _line(error: Exception) -> str | None:
     if isinstance(error, SpitError | ValueError | TypeError | OSError):
         return str(error) or type(error).__name__
     return None
-
-
-def _wrong_type(error: Any, found: Any) -> str | None:
-    """What to say of text that is no number; None for other values."""
-    kind = KINDS.get(found["type"].partition("_")[0])
-    parameter = getattr(error, "param", None)
-    if kind is None or parameter is None:
-        return None
-    return f"expected {max(parameter.opts, key=len)} as a {kind}, got {found['input']!r}"

@@ -3,20 +3,16 @@
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from spit.batch.options import OPERATIONS, Cluster, Columns, Work
-from spit.cli.console import LongBar, print_json, show, shown, tell, tell_compiling
+from spit.cli.console import print_json, show, shown, tell, tell_compiling, waiting
 from spit.cli.options import Models, Running, TokenizerChoice
 from spit.cli.outputs import check_folder
 from spit.errors import Stopped
 from spit.wording import plural
-
-if TYPE_CHECKING:
-    from spit.batch.run import Progress
 
 Sources = Annotated[list[str] | None, typer.Argument(metavar="FOLDER", show_default=False, help="What --input takes.")]
 Inputs = Annotated[list[str] | None, typer.Option(
@@ -49,8 +45,9 @@ def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, wor
         tokenizer.build(predictor.model.config) if tokenizer.given else None), columns)
     tell_compiling()
     try:
-        with LongBar(Console(stderr=True)) as bar:
-            summary = run_batch(corpus, output, cluster, running.device, _progress(bar, work))
+        with waiting("Starting", None) as say:
+            summary = run_batch(corpus, output, cluster, running.device, lambda doing, done, total: say(
+                f"{OPERATIONS[work.op]}: {doing}", done, total or None))
     except KeyboardInterrupt:
         raise Stopped("stopped; the same command continues with the blocks that are left") from None
     code = 0
@@ -72,15 +69,6 @@ def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, wor
     if done:
         show(f"{plural(done, 'image')} in {_time(summary.seconds)} ({done / summary.seconds:,.1f} images/s)")
     return code
-
-
-def _progress(bar: LongBar, work: Work) -> "Progress":
-    task = bar.add_task("Starting", total=None)
-
-    def update(doing: str, done: int, total: int) -> None:
-        bar.update(task, description=f"{OPERATIONS[work.op]}: {doing}", completed=done, total=total or None)
-
-    return update
 
 
 def _time(seconds: float) -> str:

@@ -6,15 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from rich import progress
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-Item = TypeVar("Item")
-Say = Callable[[str], None]
+Say = Callable[..., None]  # takes a text, and the numbers of what is done and of all
 PATIENCE = 10  # seconds between progress lines if stderr is no terminal
 
 
@@ -76,55 +75,27 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def track(items: Sequence[Item], description: str,
-          patience: float | None = None) -> Iterator[tuple[Iterator[Item], Say]]:
-    """The items behind a progress bar, and a function that shows what is being done.
+def waiting(description: str, total: float | None = 1, patience: float | None = None) -> Iterator[Say]:
+    """A spinner with the elapsed time, and a function that shows a text and how much of a total is done.
 
-    If stderr is no terminal there is no bar, and progress is a line at most every ``patience`` (10) seconds.
+    There is a bar if the total is not 1. If stderr is no terminal, progress is a line at most every ``patience`` (10)
+    seconds.
     """
     console, patience = Console(stderr=True), PATIENCE if patience is None else patience
-    counts = (progress.BarColumn(), progress.MofNCompleteColumn()) if len(items) > 1 else ()
+    counts = () if total == 1 else (progress.BarColumn(), progress.MofNCompleteColumn())
     columns = (progress.SpinnerColumn(), progress.TextColumn("{task.description}", markup=False), *counts,
-               progress.TimeElapsedColumn())
+               progress.TimeElapsedColumn(), *([progress.TimeRemainingColumn()] if counts else []))
     spoken = time.monotonic()
     with progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(description, total=len(items))
+        number = bar.add_task(description, total=total)
+        task = bar.tasks[0]
 
-        def say(text: str) -> None:
+        def say(text: str | None = None, done: float | None = None, total: float | None = None) -> None:
             nonlocal spoken
-            bar.update(task, description=text)
+            bar.update(number, description=text, completed=done, total=total)
             if not console.is_terminal and time.monotonic() - spoken >= patience:
-                tell(text)
+                count = f", {task.completed:.0f} of {task.total:.0f}" if counts and task.total else ""
+                tell(f"{task.description}{count}")
                 spoken = time.monotonic()
 
-        yield iter(bar.track(items, task_id=task)), say
-
-
-class LongBar(progress.Progress):
-    """A bar with the time left, for work of minutes; a line at most every 10 seconds if stderr is no terminal.
-
-    Args:
-        console: on stderr.
-        lines: whether there are lines; a caller may have its own.
-    """
-
-    def __init__(self, console: Console, lines: bool = True) -> None:
-        columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
-                   progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
-        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._lines, self._spoken = lines and not console.is_terminal, time.monotonic()
-
-    def update(self, task_id: progress.TaskID, **changes: Any) -> None:
-        super().update(task_id, **changes)
-        if self._lines and time.monotonic() - self._spoken >= PATIENCE:
-            task = next(task for task in self.tasks if task.id == task_id)
-            total = "" if task.total is None else f", {task.completed:.0f} of {task.total:.0f}"
-            tell(f"{task.description}{total}")
-            self._spoken = time.monotonic()
-
-
-@contextmanager
-def waiting(description: str, patience: float | None = None) -> Iterator[Say]:
-    """A spinner with the elapsed time, and a function that shows what is being done; see :func:`track`."""
-    with track([None], description, patience) as (_, say):
         yield say

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from spit.cli.classify import show_top, top_json
 from spit.cli.console import print_json, show, shown, waiting
@@ -12,8 +12,16 @@ from spit.cli.outputs import real_paths, write_files
 from spit.options import Options, option
 from spit.wording import plural
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from spit.drawing.panel import Theme
+    from spit.predictor import Prediction
+    from spit.segmentation.saliency import Segmentation
+
 SAMPLE = "coffee.png"  # a cup of espresso, as scikit-image ships it
 REPEATS = 5
+CLASSES = 5  # bars of the picture
 NEXT = ("spit serve", "spit segment YOUR_PHOTOS/ -o masks", "spit explain YOUR_PHOTO.jpg -o explained", "spit --help")
 
 
@@ -32,7 +40,6 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
     """
     from spit.bench.photos import sample_photos
     from spit.bench.stages import median_ms
-    from spit.cli.work.demo import draw
     from spit.drawing.panel import THEMES
 
     [path] = [sample.image] if sample.image is not None else sample_photos(
@@ -53,7 +60,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
         foreground = float(found.mask[0].float().mean())
         say("Drawing the picture")
         target = output.output / "demo.png"
-        write_files({target: draw(pixels, prediction, heat, found, THEMES[sample.theme])}, real_paths([path]))
+        write_files({target: _draw(pixels, prediction, heat, found, THEMES[sample.theme])}, real_paths([path]))
     if running.as_json:
         print_json({"image": str(path), "width": pixels.shape[2], "height": pixels.shape[1], "tokens": tokens,
                     "milliseconds": round(milliseconds, 2), "classes": classes,
@@ -65,3 +72,28 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
     show(f"The picture is {shown(target)}", "bold green")
     show("Next: " + "; ".join(NEXT))
     return 0
+
+
+def _draw(pixels: "Tensor", prediction: "Prediction", heat: "Tensor", found: "Segmentation", theme: "Theme") -> bytes:
+    """Top: the photo and its tokens. Bottom: which classes, where, and why."""
+    from PIL import Image
+
+    from spit.attribution.drawing import draw_map
+    from spit.drawing import Tile, draw_mean_colors, draw_overlay, draw_panel, encode_png
+    from spit.drawing.bars import draw_bars
+    from spit.drawing.panel import LARGEST, fit
+    from spit.drawing.pictures import as_picture
+
+    [seen], partition = prediction.images, prediction.partition
+    photo = fit(as_picture(pixels))
+    thickness = max(1, round(max(seen.shape[1:]) / LARGEST))  # about a pixel once the picture is shrunk
+    guesses, name = prediction.top(CLASSES)[0], prediction.top(1)[0][0].name
+    cut_out = Image.new("RGB", as_picture(pixels).size, theme.track)  # what the panel is drawn on, a shade darker
+    cut_out.paste(as_picture(pixels), mask=Image.fromarray(found.mask[0].cpu().numpy()))
+    above = [Tile(photo, "Photo", f"{pixels[0].numel():,} pixels"),
+             Tile(draw_overlay(seen, partition, thickness), "Tokens", f"{int(partition.counts[0]):,} superpixels"),
+             Tile(draw_mean_colors(seen, partition), "Tokens in their mean colours", "they follow edges in the photo")]
+    below = [Tile(draw_bars(guesses, *photo.size, theme), "What is it?", "the likeliest classes"),
+             Tile(cut_out, "Where is it?", "the object, from a model trained without masks"),
+             Tile(draw_map(pixels, heat), "Why?", f"evidence for “{name}”", ("low", "high"))]
+    return encode_png(draw_panel([above, below], theme=theme))

@@ -1,33 +1,19 @@
 """``spit evaluate``: published protocols, one command for each."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 
-from spit.cli.help import Command, Group
+from spit.cli.help import Command, summary
 from spit.cli.measuring import Data, Evaluating, measure
 from spit.cli.options import Merging, Models, Running, TokenizerChoice, command
 from spit.evaluation.options import Computing, Head, MaskFolders, Methods
 from spit.options import Options, option
 from spit.segmentation.options import Cut
 
-MOVED = {"superpixels": "superpixels.py", "threshold": "table.py B2", "counts": "table.py B1", "swap": "table.py 4"}
-
-
-class Evaluations(Group):
-    """The protocols; one that became a script is answered with its command."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb that is asked for."""
-        if args[0] in MOVED:
-            ctx.fail(f"spit evaluate {args[0]} is now python benchmarks/{MOVED[args[0]]}, in a clone of the project")
-        return super().resolve_command(ctx, args)
-
-
 evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.\n\nWith --output, a "
                          "second run takes what is measured already from images.jsonl there.",
-                         rich_markup_mode=None, cls=Evaluations)
+                         rich_markup_mode=None)
 
 
 @dataclass(frozen=True)
@@ -106,4 +92,4 @@ def faithfulness(data: Data, models: Models, methods: Methods, computing: Comput
 
 
 for verb in (classification, saliency, faithfulness):
-    evaluation.command(cls=Command)(verb)
+    evaluation.command(cls=Command, short_help=summary(verb))(verb)

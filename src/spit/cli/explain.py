@@ -1,12 +1,11 @@
 """``spit explain``: which pixels a prediction rests on, as pictures and numbers."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spit.attribution.options import MethodOptions
 from spit.cli.answers import SharingOptions, answer_each
 from spit.cli.classify import Naming, show_top, square
-from spit.cli.console import show, shown, tell
+from spit.cli.console import show, shown
 from spit.cli.inputs import Document, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.results import Results
@@ -41,6 +40,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     """
     inputs = find_inputs(images, output.output)
     predictors = models.load_classifiers(running.device, tokenizer)
+    from spit.attribution.methods import class_index
     from spit.cli.work.explain import UNLIKELY, Explained, ExplainWork
 
     explained = []
@@ -48,7 +48,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     methods.check_prototypes(predictors)
     for predictor in predictors:
         left_out: dict[str, str] = {}
-        target = None if asking.target is None else _target(predictor.class_names, asking.target)
+        target = None if asking.target is None else class_index(predictor.class_names, asking.target)
         explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out,
                                    asking.whole, models.size, several))
     squares = {one.name: square(one) for one in predictors}
@@ -61,9 +61,6 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             "methods": {method.name: method.config() for method in own.methods},
             "target": None if own.target is None else f"{own.target} {own.predictor.class_names[own.target]}"}
         for own in explained})
-    free = [method.name for method in explained[0].methods if not method.of_class]
-    if free and asking.target is not None and methods.names:
-        tell(f"{_same(free)}; --target has no effect on {'them' if len(free) > 1 else 'it'}")
     work = ExplainWork(explained, title, not methods.names, naming.top, reading, results)
     count = sum(len(own.methods) for own in explained) + 3
 
@@ -72,10 +69,13 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
             for part in document["models"]:
                 seen = "whole image" if asking.whole else squares[part["model"]]
                 about = f"{shown(document['image'])}, {part['model']} ({seen}, {plural(part['tokens'], 'token')})"
-                show(f"{about}: {_subject(part, asking.target is not None)}", "bold")
+                target = part["target"]
+                subject = (f"explains {target['name']}, {target['probability']:.1%}" if part["of_class"] else
+                           f"{', '.join(part['maps'])}: the same for any class")
+                show(f"{about}: {subject}", "bold")
                 show_top(part["top"])
-                if part["of_class"] and part["target"]["probability"] < UNLIKELY:
-                    show(f"{part['target']['name']} is unlikely: the map compares pixels with each other, and does not "
+                if part["of_class"] and target["probability"] < UNLIKELY:
+                    show(f"{target['name']} is unlikely: the map compares pixels with each other, and does not "
                          "say that the class is in the image")
             show(f"The panel is {shown(output.output / document['files']['panel'])}", "bold green")
         show(f"{count} files for each image are in {shown(output.output)}: panel, occlusions, maps (NPY) and "
@@ -86,28 +86,3 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
 
     return answer_each(inputs, "Explaining", work, show_all, running.as_json, results, sharing.workers,
                        output=str(output.output))
-
-
-def _target(names: Sequence[str], given: str) -> int:
-    """The index of a class; if there is none, the error says where to find names."""
-    from spit.attribution.methods import class_index
-
-    try:
-        return class_index(names, given)
-    except ValueError as error:
-        raise ValueError(f"{error} (spit classify --top 20 lists names that fit your image)") from None
-
-
-def _subject(part: Document, asked: bool) -> str:
-    """What the maps explain: the class, and if one was asked for, the methods that are the same for any class."""
-    free = [name for name in part["maps"] if name not in part["of_class"]]
-    said = [f"explains {part['target']['name']}, {part['target']['probability']:.1%}"] if part["of_class"] else []
-    if free and (asked or not said):
-        said.append(_same(free))
-    return "; ".join(said)
-
-
-def _same(names: Sequence[str]) -> str:
-    """That the maps of some methods do not depend on the class."""
-    several = f"{', '.join(names[:-1])} and {names[-1]} are" if len(names) > 1 else f"{names[0]} is"
-    return f"{several} the same for any class"

@@ -1,6 +1,7 @@
 """What the verbs of ``spit evaluate`` share: options, the run behind a progress bar, and the report."""
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spit.cli.console import LongBar, answers, print_json, shown, tell
+from spit.cli.console import answers, print_json, shown, tell, waiting
 from spit.cli.options import Output, Running
 from spit.cli.outputs import check_folder, write_files
 from spit.errors import MissingExtra, Stopped
@@ -46,7 +47,7 @@ def measure(protocol: "Protocol", evaluating: Evaluating, running: Running,
     from spit.evaluation.runner import Runner
 
     output = evaluating.output
-    console, pictures = Console(stderr=True), output is not None
+    pictures = output is not None
     if output is not None and protocol.plots:
         try:
             check_matplotlib()
@@ -54,17 +55,15 @@ def measure(protocol: "Protocol", evaluating: Evaluating, running: Running,
             pictures = False
             tell(f"no curves: {error}")
     try:
-        with (LongBar(console) as bar, Runner(
-                None if output is None else output / JOURNAL,
-                lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total),
-                batching.batch, getattr(batching, "precision", None) or "fp32") as runner):
-            task = bar.add_task("Starting", total=None)
+        with (waiting("Starting", None) as say, Runner(
+                None if output is None else output / JOURNAL, say, batching.batch,
+                getattr(batching, "precision", None) or "fp32") as runner):
             report = runner.evaluate(protocol, pictures)
     except KeyboardInterrupt:
         raise Stopped(f"stopped; {'with --output ' * (output is None)}the same command resumes what was measured"
                       ) from None
     if runner.resumed:
-        console.print(f"{runner.resumed:,} of {runner.done:,} answers are taken from an earlier run", highlight=False)
+        print(f"{runner.resumed:,} of {runner.done:,} answers are taken from an earlier run", file=sys.stderr)
     if output is not None:
         write_files({output / "results.json": (json.dumps(report.document(), indent=2) + "\n").encode(),
                      output / "results.md": report.markdown().encode(),

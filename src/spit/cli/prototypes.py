@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from rich.console import Console
-
-from spit.cli.console import LongBar, print_json, show, shown
+from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.measuring import Data, Evaluating
 from spit.cli.options import Models, Output, Running
 from spit.evaluation.options import BATCHES, Batching
@@ -40,10 +38,9 @@ def prototypes(data: Data, models: Models, fitting: Fitting, batching: Batching,
     labels = None if logits is None else [logits[sample.label] for sample in samples]
     size = batching.batch or BATCHES[predictor.device.type == "cuda"]
     batches = ([sample.image for sample in samples[start : start + size]] for start in range(0, len(samples), size))
-    with LongBar(Console(stderr=True)) as bar:
-        task = bar.add_task("Class tokens", total=len(samples))
+    with waiting("Class tokens", len(samples)) as say:
         made = fit_prototypes(predictor, batches, labels, size=predictor.size,
-                              progress=lambda images: bar.update(task, completed=images))
+                              progress=lambda images: say(done=images))
     file = made.save(output.output / f"{predictor.name}.prototypes.safetensors")
     if running.as_json:
         print_json({"file": str(file), "model": predictor.name, "classes": len(made.counts), **made.about})

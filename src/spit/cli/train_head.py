@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from rich.console import Console
-
-from spit.cli.console import LongBar, print_json, show, shown
+from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.measuring import Data, Evaluating
 from spit.cli.options import Models, Output, Running
 from spit.options import Options, same
@@ -34,10 +32,8 @@ def train_head(data: Data, models: Models, photos: Photos, options: HeadOptions,
     models.expect_one()
     samples = spread(find_images(data), photos.limit)
     predictor = models.load_one(running.device)
-    with LongBar(Console(stderr=True)) as bar:
-        task = bar.add_task("Looking at photos", total=len(samples))
-        made = fit_head(predictor, [sample.image for sample in samples], options, models.size or SIZE,
-                        lambda doing, done, total: bar.update(task, description=doing, completed=done, total=total))
+    with waiting("Looking at photos", len(samples)) as say:
+        made = fit_head(predictor, [sample.image for sample in samples], options, models.size or SIZE, say)
     file = made.save(output.output / f"{predictor.name}.head.safetensors")
     if running.as_json:
         print_json({"file": str(file), "model": predictor.name, "layers": made.layers,

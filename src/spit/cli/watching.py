@@ -1,15 +1,16 @@
 """A run of training on stderr: a bar on a terminal, plain lines elsewhere."""
 
 import logging
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
-from spit.cli.console import LongBar, about_time
+from spit.cli.console import Say, about_time, waiting
 from spit.training.journal import Listener
 
 SILENCE = 30  # seconds between lines at most if stderr is no terminal
@@ -18,37 +19,36 @@ SILENCE = 30  # seconds between lines at most if stderr is no terminal
 @contextmanager
 def watching(speaks: bool) -> Iterator[Listener]:
     """A listener that shows a run, and spit's warnings beside it. Only one process speaks."""
-    console = Console(stderr=True, quiet=not speaks)
-    with LongBar(console, lines=False) as bar:
-        watcher = Watcher(console, bar)
-        warnings = logging.Handler()
-        warnings.emit = lambda record: watcher.say(f"spit: {record.getMessage()}")  # type: ignore[method-assign]
-        logger = logging.getLogger("spit")
-        logger.addHandler(warnings)
-        try:
-            yield watcher
-        finally:
-            logger.removeHandler(warnings)
+    logger, warnings = logging.getLogger("spit"), logging.StreamHandler() if speaks else logging.NullHandler()
+    warnings.setFormatter(logging.Formatter("spit: %(message)s"))
+    logger.addHandler(warnings)
+    try:
+        if not speaks:
+            yield Listener()
+            return
+        with waiting("Training", None, patience=inf) as show:
+            yield Watcher(show)
+    finally:
+        logger.removeHandler(warnings)
 
 
 class Watcher(Listener):
     """Shows what a run does and how long it will take."""
 
-    def __init__(self, console: Console, bar: LongBar) -> None:
-        self._console, self._bar = console, bar
-        self._task = bar.add_task("Training", total=None)
+    def __init__(self, show: Say) -> None:
+        self._show, self._lines = show, not Console(stderr=True).is_terminal
         self._total = self._first = self._since = 0
         self._began = self._spoken = 0.0
 
     def begin(self, step: int, total: int) -> None:
         self._total, self._first, self._since = total, step, step
         self._began = self._spoken = time.monotonic()
-        self._bar.update(self._task, completed=step, total=total)
+        self._show(done=step, total=total)
 
     def advance(self, step: int) -> None:
-        self._bar.update(self._task, completed=step)
+        self._show(done=step)
         one = step == self._first + 1
-        if not self._console.is_terminal and (one or time.monotonic() - self._spoken >= SILENCE):
+        if self._lines and (one or time.monotonic() - self._spoken >= SILENCE):
             self._line(step, "")
         if one:  # which may compile: what is left is estimated from the next ones
             self._began, self._since = time.monotonic(), step
@@ -59,14 +59,14 @@ class Watcher(Listener):
             speed = line["images_per_second"]
             text = (f"loss {line.get('loss', float('nan')):.4f} lr {line['lr']:.2e} "
                     f"{speed:.{0 if speed >= 10 else 1}f} im/s")
-            self._bar.update(self._task, description=text)
+            self._show(text)
         else:
             text = "validation " + " ".join(in_words(line))
-        if not training or not self._console.is_terminal:
+        if not training or self._lines:
             self._line(line["step"], text)
 
     def say(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        print(text, file=sys.stderr, flush=True)
 
     def _line(self, step: int, text: str) -> None:
         self._spoken = time.monotonic()

@@ -1,14 +1,16 @@
 """The OpenAPI document: bodies as JSON or multipart, and every error."""
 
+import base64
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from PIL import Image
 from pydantic import BaseModel
 
+from spit.drawing.pictures import encode_png
 from spit.serve.errors import CODES
 from spit.serve.options import ServeOptions
-from spit.serve.samples import tiny_png_base64
 from spit.serve.schemas import ErrorAnswer
 
 DESCRIPTION = """Superpixel tokens for Vision Transformers: regions, classes, explanations, masks, correspondences and
@@ -21,7 +23,8 @@ def body(kind: type[BaseModel], images: dict[str, bool]) -> dict[str, Any]:
     schema = kind.model_json_schema()
     schema.pop("title", None)
     fields: dict[str, Any] = schema["properties"]
-    picture = tiny_png_base64()
+    pixels = Image.linear_gradient("L").resize((32, 32))
+    picture = base64.b64encode(encode_png(pixels.convert("RGB"))).decode()
     example = {name: [picture] if several else picture for name, several in images.items()}
 
     def of(item: dict[str, Any], form: bool) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Errors as JSON: ``{"error": {"code": "image_too_large", "message": "one sentence"}}``."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -28,8 +28,7 @@ CODES: dict[str, tuple[int, str]] = {
     "busy": (503, "The queue is full; Retry-After says when to try again."),
     "time_limit": (504, "The answer took longer than the time limit."),
 }
-STATUS_CODES = {400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
-                413: "image_too_large", 415: "unsupported_media_type"}
+STATUS_CODES = {status: code for code, (status, _) in reversed(CODES.items())}
 
 
 class ApiError(Exception):
@@ -75,11 +74,8 @@ def add_handlers(app: FastAPI) -> None:
 
     def http(request: Request, error: HTTPException) -> JSONResponse:
         code = STATUS_CODES.get(error.status_code, "bad_request" if error.status_code < 500 else "internal_error")
-        sentence = {"not_found": "There is nothing at this address.",
-                    "method_not_allowed": "This address does not take this method."}.get(code, CODES[code][1])
-        return JSONResponse(error_body(code, sentence), error.status_code, dict(error.headers or {}))
+        return JSONResponse(error_body(code, CODES[code][1]), error.status_code, dict(error.headers or {}))
 
-    handlers: dict[type[Exception], Callable[..., JSONResponse]] = {
-        ApiError: api_error, RequestValidationError: invalid, HTTPException: http}
-    for kind, handler in handlers.items():
-        app.add_exception_handler(kind, handler)
+    app.add_exception_handler(ApiError, api_error)  # type: ignore[arg-type]
+    app.add_exception_handler(RequestValidationError, invalid)  # type: ignore[arg-type]
+    app.add_exception_handler(HTTPException, http)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from spit.serve.memory import release
 from spit.serve.models import TOKENIZERS
 from spit.serve.pictures import Picture
 from spit.serve.samples import sample_names, sample_png
-from spit.serve.schemas import CorrespondPictures, ExplainPicture, PictureFields, SegmentPicture, SnippetFields
+from spit.serve.schemas import CorrespondPictures, ExplainPicture, SegmentPicture, SnippetFields, TokenizeFields
 from spit.serve.service import Service
 from spit.serve.uploads import read, read_json, validate
 
@@ -77,66 +77,54 @@ def explorer_routes(service: Service) -> APIRouter:
 
     @router.get("/samples/{name}")
     async def sample(name: str) -> Response:
-        try:
-            return Response(await service.aside(lambda: sample_png(name.removesuffix(".png"))), media_type="image/png")
-        except KeyError:
-            raise ApiError("not_found", "There is no sample of this name.") from None
+        if name not in sample_names():
+            raise ApiError("not_found", "There is no sample of this name.")
+        return Response(await service.aside(lambda: sample_png(name)), media_type="image/png")
 
     @router.post("/pictures")
     async def add(request: Request) -> dict[str, Any]:
         with service.batcher:
-            fields, files = await read(request, PictureFields, {"image": False})
+            fields, files = await read(request, TokenizeFields, {"image": False})
             name = service.models.check(fields.model)
             side = min(fields.max_side, service.options.max_side)
             settings = {**fields.model_dump(exclude_none=True), "max_side": side}
 
             def work(jobs: Any) -> list[Picture]:
-                predictor = service.models.choose(name, fields.tokenizer, max_tokens=fields.max_tokens,
-                                                  compactness=fields.compactness, refine=fields.refine)
+                predictor = service.models.choose(name, fields.tokenizer, **fields.options())
                 return [Picture(predictor, image, settings) for [image] in jobs]
 
             picture: Picture = await service.with_images(request, files["image"], work, side=side)
             return {"id": service.pictures.add(picture), **describe(picture, methods_of(service, name))}
 
-    def serve_bytes(path: str, kind: str, make: Callable[[Picture], bytes]) -> None:
-        @router.get(f"/pictures/{{id}}/{path}")
-        async def one(id: str) -> Response:
+    def serve(file: str, make: Callable[[Picture], bytes], kind: str = BINARY, worker: bool = False) -> None:
+        @router.get(f"/pictures/{{id}}/{file}")
+        async def answer(request: Request, id: str) -> Response:
             picture = find(id)
-            data = await service.aside(lambda: make(picture))
+            if worker:
+                with service.batcher:
+                    data = await service.alone(request, lambda: make(picture))
+            else:
+                data = await service.aside(lambda: make(picture))
             service.pictures.trim()
             return Response(data, media_type=kind)
 
-    serve_bytes("image.png", "image/png", lambda picture: picture.image_png)
-    serve_bytes("labels.bin", BINARY, lambda picture: picture.labels_bin)
-    serve_bytes("parents.bin", BINARY, lambda picture: picture.parents)
-    serve_bytes("regions.bin", BINARY, lambda picture: picture.regions_bin)
-
-    @router.get("/pictures/{id}/tokens.bin")
-    async def tokens(request: Request, id: str) -> Response:
-        picture = find(id)
-        with service.batcher:
-            data = await service.alone(request, lambda: picture.tokens_bin)
-        service.pictures.trim()
-        return Response(data, media_type=BINARY, headers=_shape(picture.tokens, len(data) // (2 * picture.tokens)))
-
-    @router.get("/pictures/{id}/tokens.npz")
-    async def arrays(request: Request, id: str) -> Response:
-        picture = find(id)
-        with service.batcher:
-            data = await service.alone(request, picture.npz)
-        service.pictures.trim()
-        return Response(data, media_type="application/zip")
+    serve("image.png", lambda picture: picture.image_png, "image/png")
+    serve("labels.bin", lambda picture: picture.labels_bin)
+    serve("parents.bin", lambda picture: picture.parents)
+    serve("regions.bin", lambda picture: picture.regions_bin)
+    serve("tokens.bin", lambda picture: picture.tokens_bin, worker=True)
+    serve("tokens.npz", Picture.npz, "application/zip", worker=True)
 
     @router.get("/pictures/{id}/attention.bin")
     async def attention(request: Request, id: str, layer: int = -1) -> Response:
         picture = find(id)
-        depth, heads = picture.predictor.model.config.depth, picture.predictor.model.config.heads
+        depth = picture.predictor.model.config.depth
         if not -depth <= layer < depth:
             raise ApiError("invalid_request", f"layer: expected a layer from 0 to {depth - 1}.")
         with service.batcher:
             data = await service.alone(request, lambda: picture.attention(layer % depth))
         service.pictures.trim()
-        return Response(data, media_type=BINARY, headers=_shape(heads, picture.tokens + 1, picture.tokens + 1))
+        return Response(data, media_type=BINARY)
 
     @router.get("/jobs/{job}")
     async def progress(job: str) -> dict[str, int]:
@@ -154,7 +142,7 @@ def explorer_routes(service: Service) -> APIRouter:
             state["done"] = state["total"]
         found, scale = scaled(values if asked.method == "lime" else picture.token_values(values))
         return Response(found.astype("<f2").tobytes(), media_type=BINARY,
-                        headers={**_shape(*found.shape), "X-Scale": repr(scale)})
+                        headers={"X-Shape": ",".join(map(str, found.shape)), "X-Scale": repr(scale)})
 
     @router.post("/pictures/{id}/segment")
     async def mask(request: Request, id: str) -> dict[str, Any]:
@@ -227,7 +215,3 @@ def _check_snippet(service: Service, asked: SnippetFields, picture: Picture) -> 
     for level, region, _ in (map(int, edit.split(":")) for edit in asked.edits.split(",") if edit):
         if not picture.label_level <= level < len(picture.counts) or region >= picture.counts[level]:
             raise ApiError("invalid_request", "edits: expected regions of this picture.")
-
-
-def _shape(*sides: int) -> dict[str, str]:
-    return {"X-Shape": ",".join(map(str, sides))}

@@ -5,20 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Text = Annotated[str, Field(max_length=200)]
-Tokenizer = Annotated[Literal["superpixel", "patch", "voronoi"] | None, Field(
-    description="Tokens to cut the image into (default: the model's own)")]
-MaxTokens = Annotated[int | None, Field(ge=1, le=65535, description="Bound on the superpixel tokens", examples=[256])]
-Compactness = Annotated[float | None, Field(ge=0, le=1, description="Weight of compact shapes for superpixel tokens")]
-Refine = Annotated[int | None, Field(ge=0, le=10, description="Refinement sweeps of superpixel tokens")]
-ModelName = Annotated[Text | None, Field(description="A name of /v1/models (default: the first)",
-                                         examples=["spit_tiny_16"])]
-CutMethod = Annotated[Literal["head", "cut", "both"] | None, Field(
-    description="What finds the foreground (default: both, or cut if the model has no head)")]
-Tau = Annotated[float | None, Field(ge=-1, le=1, description="Cosine above which tokens are joined (default: the "
-                                                              "image's own)")]
-Clean = Annotated[bool, Field(description="Remove crumbs and holes, and follow finer superpixels")]
-Target = Annotated[int | Text | None, Field(description="Class to explain, by index or name (default: the predicted "
-                                                        "class)", examples=["tabby"])]
 Samples = Annotated[int | None, Field(ge=1, le=1024, description="Passes of the methods that leave tokens out, and of "
                                                                  "lime")]
 
@@ -32,38 +18,35 @@ class Fields(BaseModel):
 class TokenFields(Fields):
     """The model and its tokens."""
 
-    model: ModelName = None
-    tokenizer: Tokenizer = None
-    max_tokens: MaxTokens = None
-    compactness: Compactness = None
-    refine: Refine = None
+    model: Text | None = Field(None, description="A name of /v1/models (default: the first)", examples=["spit_tiny_16"])
+    tokenizer: Literal["superpixel", "patch", "voronoi"] | None = Field(
+        None, description="Tokens to cut the image into (default: the model's own)")
+    max_tokens: int | None = Field(None, ge=1, le=65535, description="Bound on the superpixel tokens", examples=[256])
+    compactness: float | None = Field(None, ge=0, le=1, description="Weight of compact shapes for superpixel tokens")
+    refine: int | None = Field(None, ge=0, le=10, description="Refinement sweeps of superpixel tokens")
 
     def options(self) -> dict[str, Any]:
         """The tokenizer's options that were given."""
-        given = {"max_tokens": self.max_tokens, "compactness": self.compactness, "refine": self.refine}
-        return {name: value for name, value in given.items() if value is not None}
-
-
-class PictureFields(TokenFields):
-    """A picture for the page."""
-
-    max_side: int = Field(512, ge=16, le=4096)
+        return self.model_dump(include={"max_tokens", "compactness", "refine"}, exclude_none=True)
 
 
 class ExplainPicture(Fields):
     """Which explanation of a picture."""
 
-    method: Text = "relevance"
-    target: Target = None
+    method: Text = Field("relevance", description="A name that /v1/models lists under methods", examples=["relevance"])
+    target: int | Text | None = Field(None, description="Class to explain, by index or name (default: the predicted "
+                                                        "class)", examples=["tabby"])
     samples: Samples = None
 
 
 class SegmentPicture(Fields):
     """Which mask of a picture."""
 
-    method: CutMethod = None
-    clean: Clean = True
-    tau: Tau = None
+    method: Literal["head", "cut", "both"] | None = Field(
+        None, description="What finds the foreground (default: both, or cut if the model has no head)")
+    clean: bool = Field(True, description="Remove crumbs and holes, and follow finer superpixels")
+    tau: float | None = Field(None, ge=-1, le=1, description="Cosine above which tokens are joined (default: the "
+                                                             "image's own)")
 
 
 class CorrespondPictures(Fields):
@@ -80,8 +63,6 @@ class SnippetFields(BaseModel):
     method: Text | None = None
     target: Text | None = None
     layer: int = Field(-1, ge=-1000, le=1000)
-    head: int | None = Field(None, ge=0, le=1000)
-    level: int | None = Field(None, ge=0, le=100)
     clean: bool = True
     tau: float | None = Field(None, ge=-1, le=1)
     samples: Samples = None
@@ -93,14 +74,11 @@ class SnippetFields(BaseModel):
     tokenizers: Text | None = None
 
 
-MaxSide = Annotated[int, Field(ge=16, le=4096, description="The image is made smaller if its longer side exceeds this, "
-                                                           "or the service's own limit")]
-
-
 class TokenizeFields(TokenFields):
-    """Options of /v1/tokenize."""
+    """Options of /v1/tokenize, and of a picture for the page."""
 
-    max_side: MaxSide = 512
+    max_side: int = Field(512, ge=16, le=4096, description="The image is made smaller if its longer side exceeds this, "
+                                                           "or the service's own limit")
 
 
 class ClassifyFields(TokenFields):
@@ -109,36 +87,26 @@ class ClassifyFields(TokenFields):
     top: int = Field(5, ge=1, le=1000, description="Number of classes to name")
 
 
-class ExplainFields(TokenFields):
+class ExplainFields(ExplainPicture, TokenizeFields):
     """Options of /v1/explain."""
 
-    max_side: MaxSide = 512
-    method: Text = Field("relevance", description="A name that /v1/models lists under methods", examples=["relevance"])
-    target: Target = None
-    samples: Samples = None
 
-
-class SegmentFields(TokenFields):
+class SegmentFields(SegmentPicture, TokenFields):
     """Options of /v1/segment."""
 
     max_side: int | None = Field(None, ge=16, le=4096, description="Make the image smaller first; otherwise the mask "
                                                                    "has the image's own size")
-    method: CutMethod = None
-    clean: Clean = True
-    tau: Tau = None
 
 
-class CorrespondFields(TokenFields):
+class CorrespondFields(TokenizeFields):
     """Options of /v1/correspond."""
 
-    max_side: MaxSide = 512
     temperature: float = Field(0.01, ge=1e-4, le=10, description="Temperature of the softmax between tokens")
 
 
-class EmbedFields(TokenFields):
+class EmbedFields(TokenizeFields):
     """Options of /v1/embed."""
 
-    max_side: MaxSide = 512
     tokens: bool = Field(False, description="Also return the tokens of the regions and their label map")
 
 

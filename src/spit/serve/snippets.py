@@ -16,6 +16,25 @@ IMPORTS = {
     "hierarchy_of(": "from spit.segmentation.saliency import hierarchy_of",
     " normalize(": "from torch.nn.functional import normalize",
 }
+CLASSIFY = """for name, probability in prediction.top(10)[0]:
+    print(f"{probability:6.1%} {name}")
+"""
+TOKENS = """labels = prediction.partition.labels[0]  # (H, W): the token of each pixel
+tokens = prediction.tokens.values  # (N, D)
+out = predictor.model(prediction.images, record=("attention",))
+attention = out.attention[{layer}][0].detach()  # (heads, N + 1, N + 1), the class token first
+print(labels.max() + 1, tokens.shape)
+"""
+CORRESPOND = """
+other = {predictor}({image}, crop=False{size})
+cosines = tokens @ normalize(other.tokens.values, dim=1).T  # (tokens of the first picture, tokens of the other)
+best, match = cosines.max(1)
+print({name!r}, [(int(token), round(float(cosine), 2)) for token, cosine in zip(match, best)])
+"""
+COMPARE = """
+other = {predictor}(image, crop=False{size})
+print({name!r}, int(other.partition.counts[0]), "tokens,", other.top(1)[0][0].name)
+"""
 
 
 def snippet(pictures: Sequence[Picture], asked: SnippetFields) -> str:
@@ -26,24 +45,32 @@ def snippet(pictures: Sequence[Picture], asked: SnippetFields) -> str:
         asked: the view and its settings.
     """
     picture = pictures[0]
+    views = {"classify": CLASSIFY, "explain": _explain(asked), "segment": _segment(picture, asked),
+             "tokens": TOKENS.format(layer=asked.layer), "correspond": _correspond(pictures, asked),
+             "compare": _compare(picture, asked)}
     body = f"""
 predictor = {_predictor(picture)}
 image = {_image(picture, asked.name)}  # your file, or the PNG of Download, Picture
 prediction = predictor(image, crop=False{_size(picture)})
-""" + {"classify": _classify, "explain": _explain, "segment": _segment, "tokens": _show_tokens,
-       "correspond": _correspond, "compare": _compare}[asked.view](pictures, asked)
+{views[asked.view]}"""
     imports = sorted(line for word, line in IMPORTS.items() if word in body)
     name = picture.predictor.name
     own = [] if name.partition(".")[0] in ARCHITECTURES else [f"# {name}: write the path of this model"]
     return "\n".join(["import spit", *imports, *own, body])
 
 
-def _predictor(picture: Picture) -> str:
-    return _load(picture.predictor.name) + _other_tokens(picture)
+def _predictor(picture: Picture, name: str | None = None) -> str:
+    """The picture's model, or another one, with the picture's tokens."""
+    loaded, given = f"spit.load({name or picture.predictor.name!r})", picture.settings
+    if given.keys().isdisjoint(("tokenizer", *OPTIONS)):
+        return loaded
+    return loaded + _with_tokenizer(picture, given.get("tokenizer", picture.predictor.model.config.tokenizer))
 
 
-def _load(name: str) -> str:
-    return f"spit.load({name!r})"
+def _with_tokenizer(picture: Picture, kind: str) -> str:
+    given = picture.settings if kind == "superpixel" else {}
+    options = "".join(f", {name}={given[name]!r}" for name in OPTIONS if name in given)
+    return f".with_tokenizer({kind!r}{options})"
 
 
 def _image(picture: Picture, name: str) -> str:
@@ -57,26 +84,7 @@ def _size(picture: Picture) -> str:
     return "" if picture.width * picture.height <= SEEN else f", size={min(picture.width, picture.height)}"
 
 
-def _other_tokens(picture: Picture) -> str:
-    given = picture.settings
-    if "tokenizer" not in given and not any(name in given for name in OPTIONS):
-        return ""
-    return _with_tokenizer(picture, given.get("tokenizer", picture.predictor.model.config.tokenizer))
-
-
-def _with_tokenizer(picture: Picture, kind: str) -> str:
-    given = picture.settings if kind == "superpixel" else {}
-    options = "".join(f", {name}={given[name]!r}" for name in OPTIONS if name in given)
-    return f".with_tokenizer({kind!r}{options})"
-
-
-def _classify(pictures: Sequence[Picture], asked: SnippetFields) -> str:
-    return """for name, probability in prediction.top(10)[0]:
-    print(f"{probability:6.1%} {name}")
-"""
-
-
-def _explain(pictures: Sequence[Picture], asked: SnippetFields) -> str:
+def _explain(asked: SnippetFields) -> str:
     method = repr(asked.method or "relevance")
     if asked.samples is not None:
         method = f"create_method({method}, samples={asked.samples})"
@@ -85,16 +93,16 @@ print(values.shape, float(values.abs().max()))
 """
 
 
-def _segment(pictures: Sequence[Picture], asked: SnippetFields) -> str:
-    options = [*([f"method={asked.method!r}"] if asked.method else []),
-               *([f"tau={asked.tau!r}"] if asked.tau is not None else []), *([] if asked.clean else ["clean=False"])]
+def _segment(picture: Picture, asked: SnippetFields) -> str:
+    options = {"method": asked.method or None, "tau": asked.tau, "clean": None if asked.clean else False}
+    given = ", ".join(f"{name}={value!r}" for name, value in options.items() if value is not None)
     edits = [part for edit in asked.edits.split(",") if edit
-             for part in _tokens_of(pictures[0], *map(int, edit.split(":")))]
+             for part in _tokens_of(picture, *map(int, edit.split(":")))]
     changed = f"""levels = hierarchy_of(predictor.model.tokenizer, prediction.images[0], prediction.partition)
 for level, region, inside in {edits}:  # changed by hand
     mask[levels[level].labels[0] == region] = inside
 """ if edits else ""
-    return f"""mask = prediction.segment({', '.join(options)}).mask[0]  # (H, W) bool
+    return f"""mask = prediction.segment({given}).mask[0]  # (H, W) bool
 {changed}print(f"{{mask.float().mean():.1%}} of the picture is foreground")
 """
 
@@ -108,37 +116,18 @@ def _tokens_of(picture: Picture, level: int, region: int, inside: int) -> list[t
     return [(min(level, picture.token_level), int(one), bool(inside)) for one in regions]
 
 
-def _show_tokens(pictures: Sequence[Picture], asked: SnippetFields) -> str:
-    return f"""labels = prediction.partition.labels[0]  # (H, W): the token of each pixel
-tokens = prediction.tokens.values  # (N, D)
-out = predictor.model(prediction.images, record=("attention",))
-attention = out.attention[{asked.layer}][0].detach()  # (heads, N + 1, N + 1), the class token first
-print(labels.max() + 1, tokens.shape)
-"""
-
-
 def _correspond(pictures: Sequence[Picture], asked: SnippetFields) -> str:
     own = _predictor(pictures[0])
-    lines = ["tokens = normalize(prediction.tokens.values, dim=1)\n"]
     names = [*asked.names, *(f"other_{index}.png" for index in range(len(pictures)))]
-    for picture, name in zip(pictures[1:], names, strict=False):
-        predictor = "predictor" if _predictor(picture) == own else _predictor(picture)
-        lines.append(f"""
-other = {predictor}({_image(picture, name)}, crop=False{_size(picture)})
-cosines = tokens @ normalize(other.tokens.values, dim=1).T  # (tokens of the first picture, tokens of the other)
-best, match = cosines.max(1)
-print({name!r}, [(int(token), round(float(cosine), 2)) for token, cosine in zip(match, best)])
-""")
-    return "".join(lines)
+    return "tokens = normalize(prediction.tokens.values, dim=1)\n" + "".join(CORRESPOND.format(
+        predictor="predictor" if _predictor(picture) == own else _predictor(picture), image=_image(picture, name),
+        size=_size(picture), name=name) for picture, name in zip(pictures[1:], names, strict=False))
 
 
-def _compare(pictures: Sequence[Picture], asked: SnippetFields) -> str:
+def _compare(picture: Picture, asked: SnippetFields) -> str:
     if asked.models:
-        views = {name: _load(name) + _other_tokens(pictures[0]) for name in asked.models.split(",")}
+        views = {name: _predictor(picture, name) for name in asked.models.split(",")}
     else:
         kinds = (asked.tokenizers or "patch,voronoi,superpixel").split(",")
-        views = {kind: f"predictor{_with_tokenizer(pictures[0], kind)}" for kind in kinds}
-    return "".join(f"""
-other = {made}(image, crop=False{_size(pictures[0])})
-print({name!r}, int(other.partition.counts[0]), "tokens,", other.top(1)[0][0].name)
-""" for name, made in views.items())
+        views = {kind: f"predictor{_with_tokenizer(picture, kind)}" for kind in kinds}
+    return "".join(COMPARE.format(predictor=made, size=_size(picture), name=name) for name, made in views.items())
