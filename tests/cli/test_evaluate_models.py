@@ -32,21 +32,9 @@ def test_classification(spit: Run, data: Path, model: Path) -> None:
     assert result.code == 0, result.err
     assert "6 images of" in result.out
     assert "Wilson" in result.out
-    assert f"│ {model} " in result.out
+    assert f"{model} " in result.out
     for absent in ("top-5", "ReaL", "seeds"):
         assert absent not in result.out
-
-
-def test_a_narrow_terminal_has_a_line_for_each_cell(spit: Run, data: Path, model: Path,
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
-
-    monkeypatch.setattr("spit.cli.measuring.answers", lambda: Console(width=50, highlight=False))
-    monkeypatch.chdir(model.parent)
-    result = spit("evaluate", "classification", "--data", data, "--model", f"{model.name}/", "--size", 32)
-    assert "model: tiny\ntokenizer: superpixel\nhead: logits\ntop-1: " in result.out
-    assert "Wilson" in result.out
-    assert "…" not in result.out
 
 
 def test_an_interrupt_says_how_to_go_on(spit: Run, data: Path, model: Path, tmp_path: Path,

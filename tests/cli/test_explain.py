@@ -125,7 +125,7 @@ def test_the_models_own_names_and_size(spit: Run, photo: Callable[..., Path], fo
     [document] = spit(*base, "--target", "C", "--json").json["images"]
     assert (document["size"], document["models"][0]["target"]["index"]) == (32, 2)
     assert "from 0 to 6 or its name, got 'class 2'" in spit(*base, "--target", "class 2").error
-    assert "expected target as a class from 0 to 6 or its name, got '7' (spit cl" in spit(*base, "--target", 7).error
+    assert "expected target as a class from 0 to 6 or its name, got '7'" in spit(*base, "--target", 7).error
     model.config = model.config.replace(eval_size=40)
     other = library.save_model(model, tmp_path / "other")
     assert "got own 32, other 40; give --size" in spit(*base, "--model", other).error

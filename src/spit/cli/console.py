@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,13 +30,14 @@ def show(text: str, style: str = "") -> None:
     answers().print(Text(text, style=style))
 
 
-def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> None:
-    """Print a table; its first columns hold ``words``, the others figures."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1, title: str = "",
+               marked: Collection[int] = ()) -> None:
+    """Print a table; its first columns hold ``words``, the others figures. The rows ``marked`` are bold."""
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for index, heading in enumerate(headings):
         table.add_column(heading, justify="left" if index < words else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
+    for index, row in enumerate(rows):
+        table.add_row(*map(Text, row), style="bold" if index in marked else None)
     answers().print(table)
 
 

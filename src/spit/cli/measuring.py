@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from spit.cli.console import answers, print_json, shown, tell, waiting
+from spit.cli.console import print_json, show, show_table, shown, tell, waiting
 from spit.cli.options import Output, Running
 from spit.cli.outputs import check_folder, write_files
 from spit.errors import MissingExtra, Stopped
@@ -19,8 +16,6 @@ from spit.evaluation.options import Batching
 from spit.options import Options, option, same
 
 if TYPE_CHECKING:
-    from spit.documents import Sheet
-    from spit.evaluation.report import Report
     from spit.evaluation.runner import Protocol
 
 DATA = "Folder of images, as described above."
@@ -71,30 +66,11 @@ def measure(protocol: "Protocol", evaluating: Evaluating, running: Running,
     if running.as_json:
         print_json(report.document())
         return 0
-    _show(report, answers())
+    show(f"{report.title}: {report.head}")
+    for sheet in report.sheets:
+        show_table(sheet.headings, sheet.cells, sheet.words, sheet.title, sheet.marked)
+    show(f"\n{report.notes}")
     if output is not None:
         written = [JOURNAL, "results.json", "results.md", *report.pictures]
-        answers().print(Text(f"{', '.join(written[:-1])} and {written[-1]} are in {shown(output)}"))
+        show(f"{', '.join(written[:-1])} and {written[-1]} are in {shown(output)}")
     return 0
-
-
-def _show(report: "Report", console: Console) -> None:
-    console.print(Text(f"{report.title}: {report.head}"))
-    for sheet in report.sheets:
-        table = _table(sheet)
-        if console.measure(table, options=console.options.update(width=1000)).minimum <= console.width:
-            console.print(table)
-        else:  # a terminal too narrow for the table: a line for each cell
-            for cells in sheet.cells:
-                named = zip(sheet.headings, cells, strict=True)
-                console.print(Text("\n" + "\n".join(f"{name}: {cell}" for name, cell in named if cell)))
-    console.print(Text(f"\n{report.notes}"))
-
-
-def _table(sheet: "Sheet") -> Table:
-    table = Table(title=sheet.title or None, title_justify="left")
-    for index, heading in enumerate(sheet.headings):
-        table.add_column(heading, justify="left" if index < sheet.words else "right")
-    for index, cells in enumerate(sheet.cells):
-        table.add_row(*(Text(cell) for cell in cells), style="bold" if index in sheet.marked else None)
-    return table

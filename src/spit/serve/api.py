@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from fastapi import APIRouter, Request, Response
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 from torch import Tensor
 
 from spit import __version__
@@ -28,7 +30,6 @@ from spit.serve.answers import (
 )
 from spit.serve.documents import body, errors
 from spit.serve.errors import ApiError
-from spit.serve.metrics import CONTENT_TYPE_LATEST
 from spit.serve.service import Service, still_loading
 from spit.serve.uploads import Upload, read
 
@@ -46,71 +47,50 @@ def api_routes(service: Service) -> APIRouter:
     """The routes that take images."""
     router = APIRouter(prefix="/v1", tags=["images"])
 
-    async def answer(request: Request, kind: type[F], images: dict[str, bool],
-                     work: Callable[[Sequence[Any]], Sequence[Any]], *together: str) -> Any:
-        """Read a request, and answer it together with others of its kind, size and options.
+    def route(path: str, about: str, kind: type[F], answer: type[BaseModel],
+              work: Callable[[Sequence[Any]], Sequence[Any]], *together: str, images: dict[str, bool] = ONE) -> None:
+        """A route that reads a request, and answers it together with others of its kind, size and options.
 
         Args:
             together: the options that jobs of a batch must share beside model and tokens.
         """
-        with service.batcher:
-            fields, files = await read(request, kind, images)
-            if len(files.get("targets", ())) > MOST_TARGETS:
-                raise ApiError("invalid_request", f"targets: expected at most {MOST_TARGETS} images.")
-            options = fields.options()
-            name = service.models.check(fields.model)
-            choose = partial(service.models.choose, name, fields.tokenizer, **options)
-            predictor = choose() if service.models.loaded(name) else await service.alone(request, choose)
-            side = getattr(fields, "max_side", None)
-            side = None if side is None else min(side, service.options.max_side)
 
-            def key(uploads: Sequence[Upload]) -> Hashable:
-                size = tuple((one.width * one.height).bit_length() for one in uploads)
-                shared = tuple(getattr(fields, name) for name in together)
-                return (request.url.path, name, fields.tokenizer, tuple(options.items()), side, shared, size)
+        @router.post(f"/{path}", name=path, description=about, response_model=answer, responses=REFUSALS,
+                     openapi_extra=body(kind, images))
+        async def endpoint(request: Request) -> Any:
+            with service.batcher:
+                fields, files = await read(request, kind, images)
+                if len(files.get("targets", ())) > MOST_TARGETS:
+                    raise ApiError("invalid_request", f"targets: expected at most {MOST_TARGETS} images.")
+                options = fields.options()
+                name = service.models.check(fields.model)
+                choose = partial(service.models.choose, name, fields.tokenizer, **options)
+                predictor = choose() if service.models.loaded(name) else await service.alone(request, choose)
+                side = getattr(fields, "max_side", None)
+                side = None if side is None else min(side, service.options.max_side)
 
-            return await service.with_images(
-                request, [data for given in files.values() for data in given], work, key,
-                lambda given: (predictor, fields, given), side)
+                def key(uploads: Sequence[Upload]) -> Hashable:
+                    size = tuple((one.width * one.height).bit_length() for one in uploads)
+                    shared = tuple(getattr(fields, name) for name in together)
+                    return (path, name, fields.tokenizer, tuple(options.items()), side, shared, size)
 
-    @router.post("/tokenize", response_model=schemas.TokenizeAnswer, responses=REFUSALS,
-                 openapi_extra=body(schemas.TokenizeFields, ONE))
-    async def tokenize(request: Request) -> Any:
-        """Cut an image into tokens: the region of each pixel."""
-        return await answer(request, schemas.TokenizeFields, ONE, tokenize_work)
+                return await service.with_images(
+                    request, [data for given in files.values() for data in given], work, key,
+                    lambda given: (predictor, fields, given), side)
 
-    @router.post("/classify", response_model=schemas.ClassifyAnswer, responses=REFUSALS,
-                 openapi_extra=body(schemas.ClassifyFields, ONE))
-    async def classify(request: Request) -> Any:
-        """Name the likeliest classes of an image, of its central square as classifiers are evaluated."""
-        return await answer(request, schemas.ClassifyFields, ONE, classify_work)
-
-    @router.post("/explain", response_model=schemas.ExplainAnswer, responses=REFUSALS,
-                 openapi_extra=body(schemas.ExplainFields, ONE))
-    async def explain(request: Request) -> Any:
-        """Show which pixels of the whole image a class rests on."""
-        return await answer(request, schemas.ExplainFields, ONE, lambda jobs: explain_work(service, jobs), "method",
-                            "samples")
-
-    @router.post("/segment", response_model=schemas.SegmentAnswer, responses=REFUSALS,
-                 openapi_extra=body(schemas.SegmentFields, ONE))
-    async def cut(request: Request) -> Any:
-        """Cut the salient object out of an image."""
-        return await answer(request, schemas.SegmentFields, ONE, segment_work, "method", "clean", "tau")
-
-    @router.post("/correspond", response_model=schemas.CorrespondAnswer, responses=REFUSALS,
-                 openapi_extra=body(schemas.CorrespondFields, SEVERAL))
-    async def correspond(request: Request) -> Any:
-        """Colour the parts of a source image, and the parts of target images that are like them."""
-        return await answer(request, schemas.CorrespondFields, SEVERAL, lambda jobs: [
-            correspond_one(*job) for job in jobs])
-
-    @router.post("/embed", response_model=schemas.EmbedAnswer, responses=REFUSALS,
-                 openapi_extra=body(schemas.EmbedFields, ONE))
-    async def embed(request: Request) -> Any:
-        """The class token of an image, and the tokens of its regions if asked for."""
-        return await answer(request, schemas.EmbedFields, ONE, embed_work)
-
+    route("tokenize", "Cut an image into tokens: the region of each pixel.",
+          schemas.TokenizeFields, schemas.TokenizeAnswer, tokenize_work)
+    route("classify", "Name the likeliest classes of an image, of its central square as classifiers are evaluated.",
+          schemas.ClassifyFields, schemas.ClassifyAnswer, classify_work)
+    route("explain", "Show which pixels of the whole image a class rests on.",
+          schemas.ExplainFields, schemas.ExplainAnswer, partial(explain_work, service), "method", "samples")
+    route("segment", "Cut the salient object out of an image.",
+          schemas.SegmentFields, schemas.SegmentAnswer, segment_work, "method", "clean", "tau")
+    route("correspond", "Colour the parts of a source image, and the parts of target images that are like them.",
+          schemas.CorrespondFields, schemas.CorrespondAnswer, lambda jobs: [correspond_one(*job) for job in jobs],
+          images=SEVERAL)
+    route("embed", "The class token of an image, and the tokens of its regions if asked for.",
+          schemas.EmbedFields, schemas.EmbedAnswer, embed_work)
     return router
 
 

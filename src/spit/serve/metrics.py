@@ -1,12 +1,9 @@
 """Counts and times for Prometheus."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import Scope
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
 
 
 class Metrics:
