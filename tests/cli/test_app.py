@@ -245,11 +245,7 @@ def test_a_process_answers_on_an_ascii_terminal(spit_process: Callable[..., Any]
     assert "48 ? 40" in result.out
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
-    (("tokenize", "cat.jpg", "-o", ""), "expected a value after -o, got an empty one"),
-    (("tokenize", "cat.jpg", "--output="), "expected a value after --output, got an empty one"),
-    (("tokenize", ""), "expected a value, got an empty one"),
-])
-def test_an_empty_argument_is_not_the_current_folder(arguments: tuple[str, ...], told: str,
-                                                     spit: Callable[..., Any]) -> None:
-    assert spit(*arguments).error == f"spit: {told}; if it is a shell variable, it is not set\n"
+@pytest.mark.parametrize("arguments", [("tokenize", "cat.jpg", "-o", ""), ("tokenize", "cat.jpg", "--output="),
+                                       ("tokenize", "")])
+def test_an_empty_argument_is_not_the_current_folder(arguments: tuple[str, ...], spit: Callable[..., Any]) -> None:
+    assert "got an empty argument" in spit(*arguments).error

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -73,7 +72,9 @@ def run(arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" rather than failing on ×
     try:
-        _refuse_empty(arguments)
+        if any(not argument or (argument.startswith("--") and argument.endswith("=")) for argument in arguments):
+            # As a path it would be the current folder.
+            raise ValueError("expected a value, got an empty argument; if it is a shell variable, it is not set")
         bare = not arguments or arguments == [evaluation.info.name]
         # In this mode typer returns the code of typer.Exit and raises errors of usage.
         code = app([*arguments, "--help"] if bare else arguments, prog_name="spit", standalone_mode=False)
@@ -93,16 +94,6 @@ def run(arguments: list[str]) -> int:
             raise
         tell(line)
         return 2
-
-
-def _refuse_empty(arguments: list[str]) -> None:
-    """Refuse an empty argument, which as a path would be the current folder."""
-    for before, argument in pairwise(["", *arguments]):
-        flag, equals, value = argument.partition("=")
-        if argument == "" or (flag.startswith("-") and equals and not value):
-            after = flag or (before if before.startswith("-") else "")
-            raise ValueError(f"expected a value{f' after {after}' if after else ''}, got an empty one; "
-                             "if it is a shell variable, it is not set")
 
 
 def _line(error: Exception) -> str | None:

@@ -1,14 +1,13 @@
 """``spit batch``: a corpus of images to Parquet, on one machine or a Ray cluster."""
 
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spit.batch.options import OPERATIONS, Cluster, Columns, Work
-from spit.cli.console import print_json, show, shown, tell, tell_compiling, waiting
+from spit.cli.console import about_time, print_json, show, shown, tell, tell_compiling, waiting
 from spit.cli.options import Models, Running, TokenizerChoice
 from spit.cli.outputs import check_folder
 from spit.errors import Stopped
@@ -67,9 +66,5 @@ def batch(*, places: Sources = None, inputs: Inputs = None, output: Results, wor
     if summary.earlier:
         show(f"{summary.earlier:,} were done earlier")
     if done:
-        show(f"{plural(done, 'image')} in {_time(summary.seconds)} ({done / summary.seconds:,.1f} images/s)")
+        show(f"{plural(done, 'image')} in {about_time(summary.seconds)} ({done / summary.seconds:,.1f} images/s)")
     return code
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))

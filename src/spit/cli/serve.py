@@ -25,6 +25,7 @@ class Serving(Options):
     model: tuple[str, ...] = same(Models, "model", ("spit_tiny_16",))
 
 
+@environment(**CACHES)  # which torch reads when it first multiplies
 def serve(models: Serving, options: ServeOptions, running: Running) -> int:
     """Serve the explorer's page and an HTTP API.
 
@@ -32,11 +33,6 @@ def serve(models: Serving, options: ServeOptions, running: Running) -> int:
     it unless --host says otherwise, which needs --token. Requests may name the models given, the first by default, and
     those whose weights come with spit. An interrupt finishes the requests that were taken.
     """
-    with environment(**CACHES):  # which torch reads when it first multiplies
-        return _serve(models, options, running)
-
-
-def _serve(models: Serving, options: ServeOptions, running: Running) -> int:
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401

@@ -89,14 +89,5 @@ def _show(result: Mapping[str, Any], folder: Path) -> None:
     figures = ", ".join(in_words(result["figures"]))
     validation = (f"Validation: {figures}" if figures else
                   "No validation: the recipe names no photos for it; --set data.validation=FOLDER does")
-    show(f"The run in {shown(folder)} {ended}: {plural(result['steps'], 'step')}\n{_losses(folder)}{validation}\n"
+    show(f"The run in {shown(folder)} {ended}: {plural(result['steps'], 'step')}\n{validation}\n"
          f"The model is in {shown(result['model'])}, the report in {shown(folder / 'report.md')}")
-
-
-def _losses(folder: Path) -> str:
-    """The training loss at first and at the end, as a line; nothing if there are none."""
-    from spit.training.journal import read_metrics
-
-    lines = [line for line in read_metrics(folder) if line.get("kind") == "train" and "loss" in line]
-    told = dict.fromkeys(f"{line['loss']:.4g} by step {line['step']}" for line in (*lines[:1], *lines[-1:]))
-    return f"Training loss: {', '.join(told)}\n" if told else ""

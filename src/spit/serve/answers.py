@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from spit.attribution.lime import Lime
 from spit.attribution.methods import Method, read_classes
@@ -85,11 +84,6 @@ def scaled(values: NDArray[Any]) -> tuple[NDArray[Any], float]:
 def array_json(values: NDArray[Any], scale: float = 1.0) -> dict[str, Any]:
     """An array as JSON: the value is ``scale`` times what ``data`` holds, row by row in little-endian numbers."""
     return {"shape": list(values.shape), "dtype": str(values.dtype), "scale": scale, "data": encode_bytes(values)}
-
-
-def encode_half(values: Tensor) -> str:
-    """Numbers as base64 of float16."""
-    return encode_bytes(values.float().cpu().numpy().astype("<f2"))
 
 
 def encode_bytes(values: NDArray[Any]) -> str:

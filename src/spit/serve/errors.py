@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -47,12 +46,7 @@ class ApiError(Exception):
 
     def response(self) -> JSONResponse:
         """The error as an answer."""
-        return JSONResponse(error_body(self.code, self.message), self.status, self.headers)
-
-
-def error_body(code: str, message: str) -> dict[str, Any]:
-    """The JSON of an error."""
-    return {"error": {"code": code, "message": message}}
+        return JSONResponse({"error": {"code": self.code, "message": self.message}}, self.status, self.headers)
 
 
 def describe(error: ValidationError | RequestValidationError) -> str:
@@ -74,7 +68,9 @@ def add_handlers(app: FastAPI) -> None:
 
     def http(request: Request, error: HTTPException) -> JSONResponse:
         code = STATUS_CODES.get(error.status_code, "bad_request" if error.status_code < 500 else "internal_error")
-        return JSONResponse(error_body(code, CODES[code][1]), error.status_code, dict(error.headers or {}))
+        answer = ApiError(code, CODES[code][1], error.headers)
+        answer.status = error.status_code
+        return answer.response()
 
     app.add_exception_handler(ApiError, api_error)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, invalid)  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ from spit.segmentation.options import Cut
 from spit.serve import snippets
 from spit.serve.answers import (
     encode_bytes,
-    encode_half,
     read_class,
     scaled,
     segment,
@@ -152,7 +151,7 @@ def explorer_routes(service: Service) -> APIRouter:
             found = await ask(request, lambda: segment(picture.prediction, asked.method, asked.clean, asked.tau),
                               picture)
         return {**segmentation_json(found, 0), "pixels": encode_bytes(np.packbits(found.mask[0].cpu().numpy())),
-                "values": encode_half(found.values), "clean": asked.clean}
+                "values": encode_bytes(found.values.float().cpu().numpy().astype("<f2")), "clean": asked.clean}
 
     @router.post("/correspond")
     async def correspond(request: Request) -> dict[str, Any]:
@@ -209,9 +208,6 @@ def _check_snippet(service: Service, asked: SnippetFields, picture: Picture) -> 
     """Refuse what would not be code of this view: names of models, tokens, methods and regions that do not exist."""
     for name in asked.models.split(",") if asked.models else ():
         service.models.check(name)
-    for kind in asked.tokenizers.split(",") if asked.tokenizers else ():
-        if kind not in TOKENIZERS:
-            raise ApiError("invalid_request", f"tokenizers: expected some of {', '.join(TOKENIZERS)}.")
     for level, region, _ in (map(int, edit.split(":")) for edit in asked.edits.split(",") if edit):
         if not picture.label_level <= level < len(picture.counts) or region >= picture.counts[level]:
             raise ApiError("invalid_request", "edits: expected regions of this picture.")

@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from spit.serve.errors import ApiError, log
 from spit.serve.metrics import Metrics
 from spit.serve.options import ServeOptions
-from spit.serve.uploads import body_chunk
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; worker-src 'self'; object-src 'none'; "
@@ -82,7 +81,8 @@ class Gate:
             if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.options.token.encode()):
                 raise ApiError("unauthorized", "Expected the header Authorization: Bearer with the service's token.",
                                {"WWW-Authenticate": "Bearer"})
-        body.expect(headers.get("content-length"))
+        length = headers.get("content-length", "")
+        body.refuse(int(length) if length.isdecimal() else 0)
 
 
 class _Body:
@@ -92,15 +92,11 @@ class _Body:
         self._receive, self._most, self.deadline = receive, most, deadline
         self._seen = 0
         self._complete = False
-        self._expected: int | None = None
+        self._size = 0  # as announced
 
-    def expect(self, length: str | None) -> None:
-        """Refuse a length that is too large."""
-        if length is not None and length.isdecimal():
-            self._expected = int(length)
-            self._refuse(self._expected)
-
-    def _refuse(self, size: int) -> None:
+    def refuse(self, size: int) -> None:
+        """Refuse a body that is too large, or is announced as such."""
+        self._size = size
         if size > self._most:
             raise ApiError("image_too_large", f"The request has more than {self._most:,} bytes.")
 
@@ -108,9 +104,12 @@ class _Body:
         """The next message for the application."""
         if self._complete:
             return await self._receive()  # waits until the client leaves
-        message = await body_chunk(self._receive, self.deadline)
+        try:
+            message = await asyncio.wait_for(self._receive(), max(0.0, self.deadline - time.monotonic()))
+        except TimeoutError:
+            raise ApiError("upload_timeout", "The body did not arrive within the service's time limit.") from None
         self._count(message)
-        self._refuse(self._seen)
+        self.refuse(max(self._size, self._seen))
         return dict(message)
 
     def _count(self, message: Any) -> None:
@@ -119,7 +118,7 @@ class _Body:
 
     async def drain(self) -> None:
         """Read what is left, within bounds: an answer on a closed connection would be lost."""
-        if self._complete or (self._expected or 0) > DRAINED * self._most:
+        if self._complete or self._size > DRAINED * self._most:
             return
         try:
             async with asyncio.timeout(PATIENCE):

@@ -71,7 +71,7 @@ class SnippetFields(BaseModel):
     others: list[Text] = Field([], max_length=8)  # pictures beside this one
     names: list[Text] = Field([], max_length=8)  # of the others' files
     models: Text | None = None
-    tokenizers: Text | None = None
+    tokenizers: Text | None = Field(None, pattern=r"^(superpixel|patch|voronoi)(,(superpixel|patch|voronoi))*$")
 
 
 class TokenizeFields(TokenFields):

@@ -1,12 +1,10 @@
 """Requests with images: multipart or JSON, checked for size and pixels before anything is decoded."""
 
-import asyncio
 import base64
 import binascii
 import io
 import json
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -136,17 +134,9 @@ async def _read_form(request: Request, images: Mapping[str, bool]) -> tuple[dict
     except (MultiPartException, ValueError, KeyError, LookupError):
         raise ApiError("bad_request", "The body is not multipart/form-data, or has too many or too long fields."
                        ) from None
-    try:
-        return await _read_fields(form.multi_items(), images)
-    finally:
-        await form.close()
-
-
-async def _read_fields(items: Iterable[tuple[str, UploadFile | str]],
-                       images: Mapping[str, bool]) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
     values: dict[str, Any] = {}
     files: dict[str, list[bytes]] = {name: [] for name in images}
-    for name, value in items:
+    for name, value in form.multi_items():
         if isinstance(value, UploadFile):
             if name not in images:
                 raise ApiError("invalid_request", f"{name[:40]!r}: expected no file in this field.")
@@ -161,14 +151,6 @@ async def _read_fields(items: Iterable[tuple[str, UploadFile | str]],
         elif value != "":  # an empty field of a form is one that was left out
             values[name] = value
     return values, files
-
-
-async def body_chunk(receive: Any, deadline: float) -> Any:
-    """The next message of a request; ApiError if it does not arrive in time."""
-    try:
-        return await asyncio.wait_for(receive(), max(0.0, deadline - time.monotonic()))
-    except TimeoutError:
-        raise ApiError("upload_timeout", "The body did not arrive within the service's time limit.") from None
 
 
 def _too_many(max_pixels: int) -> ApiError:
