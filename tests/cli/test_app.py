@@ -170,7 +170,7 @@ def test_a_plugin_that_raises_is_one_line(text: str, told: str, spit: Callable[.
     monkeypatch.syspath_prepend(tmp_path)
     assert spit("--plugin", "broken", "--help").error == f"spit: plugin broken could not be imported: {told}\n"
     monkeypatch.setenv("SPIT_TRACEBACK", "1")
-    with pytest.raises(ImportError, match="plugin broken"):
+    with pytest.raises(library.SpitError, match="plugin broken"):
         main(["--plugin", "broken", "--help"])
 
 

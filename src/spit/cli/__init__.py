@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from spit.environment import environment
-from spit.errors import MissingExtra
+from spit.errors import MissingExtra, SpitError
 from spit.interruption import STOPPED, on_signals
 
 TRAINING = ("train", "retrofit")
@@ -47,7 +47,7 @@ def _main(given: list[str]) -> int:
                 from spit.cli.app import run
 
                 return run([*(f"--plugin={name}" for name in named), *rest])
-        except (ValueError, PluginError) as error:
+        except (ValueError, SpitError) as error:
             if os.environ.get("SPIT_TRACEBACK") == "1":
                 raise
             print(f"spit: {error}", file=sys.stderr)
@@ -55,10 +55,6 @@ def _main(given: list[str]) -> int:
     except KeyboardInterrupt:  # before typer runs
         print("spit: stopped", file=sys.stderr)
         return STOPPED
-
-
-class PluginError(ImportError):
-    """A plugin could not be imported."""
 
 
 def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -87,7 +83,7 @@ def load_plugins(given: Sequence[str]) -> None:
     entry points of the group ``spit.plugins``.
 
     Raises:
-        PluginError: the name is not that of a module, or the module raised an exception.
+        SpitError: the name is not that of a module, or the module raised an exception.
     """
     named = [*(name for name in os.environ.get("SPIT_PLUGINS", "").split(",") if name), *given]
     if named and str(Path.cwd()) not in sys.path:
@@ -95,7 +91,7 @@ def load_plugins(given: Sequence[str]) -> None:
     for name in named:
         if name.endswith(".py") or not all(part.isidentifier() for part in name.split(".")):
             path = Path(name)
-            raise PluginError(f"expected the name of a module, got {name!r}; in the folder of the file, give --plugin "
+            raise SpitError(f"expected the name of a module, got {name!r}; in the folder of the file, give --plugin "
                               f"{path.stem if path.stem.isidentifier() else 'MODULE'}")
         _load(name, partial(import_module, name))
     for point in entry_points(group="spit.plugins"):
@@ -107,4 +103,4 @@ def _load(name: str, load: Callable[[], object]) -> None:
         load()
     except Exception as error:  # of somebody else's code
         said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-        raise PluginError(f"plugin {name} could not be imported: {said}") from error
+        raise SpitError(f"plugin {name} could not be imported: {said}") from error

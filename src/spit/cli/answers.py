@@ -5,10 +5,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from spit.cli.console import print_json, show, show_table, shown, tell, waiting
+from spit.cli.console import print_json, reason, show, show_table, shown, tell, traceback_wanted, waiting
 from spit.cli.inputs import Document, Input
 from spit.cli.results import Results
-from spit.cli.tracebacks import reason, wanted
 from spit.cli.workers import Work, work_apart
 from spit.errors import SpitError, Stopped
 from spit.options import Options, option
@@ -54,7 +53,7 @@ def answer_each(inputs: Sequence[Input], description: str, work: Work,
         try:
             document = answer(item)
         except (SpitError, ValueError) as error:
-            if len(inputs) == 1 or wanted():
+            if len(inputs) == 1 or traceback_wanted():
                 raise
             fail(item, reason(error))
             return True

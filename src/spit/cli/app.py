@@ -6,11 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from spit.cli import tracebacks
 from spit.cli.batch import batch
 from spit.cli.bench import bench
 from spit.cli.classify import classify
-from spit.cli.console import tell
+from spit.cli.console import own_tokenizer_line, tell, traceback_wanted
 from spit.cli.convert import convert
 from spit.cli.correspond import correspond
 from spit.cli.demo import demo
@@ -90,7 +89,7 @@ def run(arguments: list[str]) -> int:
         return STOPPED
     except Exception as error:
         line = _line(error)
-        if line is None or tracebacks.wanted():
+        if line is None or traceback_wanted():
             raise
         tell(line)
         return 2
@@ -108,7 +107,7 @@ def _line(error: Exception) -> str | None:
         return f"{message} (see {where} --help)"
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "not enough memory for an image of this size; give a smaller one"
-    own = tracebacks.own_tokenizer_line(error)
+    own = own_tokenizer_line(error)
     if own is not None:
         return own
     if isinstance(error, OSError) and not isinstance(error, SpitError) and error.strerror:

@@ -32,7 +32,6 @@ class Cutting(Computing):
     batch: int | None = option(None, "Images in a batch (default: 32)", least=1)
 
 
-@command
 def classification(data: Data, models: Models, head: Head, computing: Computing, evaluating: Evaluating,
                    running: Running) -> int:
     """Accuracy of models on labelled images: top-1, top-5 and ReaL with 95 % intervals (Tables 1, C1 and G1).
@@ -49,7 +48,6 @@ def classification(data: Data, models: Models, head: Head, computing: Computing,
     return measure(Classification(predictors, test, head, train, real), evaluating, running, computing)
 
 
-@command
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, baseline: Baseline,
              folders: MaskFolders, merging: Merging, computing: Cutting, evaluating: Evaluating,
              running: Running) -> int:
@@ -73,7 +71,6 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, b
     return measure(Saliency(data, samples, cases), evaluating, running, computing)
 
 
-@command
 def faithfulness(data: Data, models: Models, methods: Methods, computing: Computing, evaluating: Evaluating,
                  running: Running) -> int:
     """Comprehensiveness and sufficiency of attributions, with 95 % intervals and paired one-sided t-tests (Table 2).
@@ -92,4 +89,4 @@ def faithfulness(data: Data, models: Models, methods: Methods, computing: Comput
 
 
 for verb in (classification, saliency, faithfulness):
-    evaluation.command(cls=Command, short_help=summary(verb))(verb)
+    evaluation.command(cls=Command, short_help=summary(verb))(command(verb))

@@ -32,8 +32,6 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
     tolerance nothing is written. The file carries the tokenizer's options and the class names, so that spit.runtime
     runs it on images without torch. A tokenizer or features of your own are not in the file; a line says so.
     """
-    if str(output) == "-":
-        raise ValueError("expected a file for --output, got -")
     endings = ENDINGS[exporting.format]
     if output.suffix.lower() not in endings:
         raise ValueError(f"expected --output to end in {' or '.join(endings)} for --format {exporting.format}, got "

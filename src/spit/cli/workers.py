@@ -12,8 +12,8 @@ from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any
 
+from spit.cli.console import reason
 from spit.cli.inputs import Document, Input
-from spit.cli.tracebacks import reason
 from spit.errors import SpitError
 from spit.interruption import on_signals
 

@@ -36,11 +36,6 @@ class Job:
     future: "Future[Any]" = field(default_factory=Future)
     abandoned: bool = False
 
-    @property
-    def expired(self) -> bool:
-        """Whether nobody waits for the answer any more."""
-        return self.abandoned or time.monotonic() > self.deadline
-
 
 class Batcher:
     """A thread that works on jobs, and a bounded number of requests in all.
@@ -134,7 +129,7 @@ class Batcher:
 
     def _work(self, batch: Sequence[Job]) -> None:
         def check() -> None:
-            if all(job.expired for job in batch):
+            if all(job.abandoned or time.monotonic() > job.deadline for job in batch):
                 raise OutOfTimeError
 
         try:

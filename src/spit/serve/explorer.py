@@ -134,7 +134,11 @@ def explorer_routes(service: Service) -> APIRouter:
         picture = find(id)
         with service.batcher:
             asked = validate(ExplainPicture, await read_json(request))
-            state = _begin(service, job)
+            state = {"done": 0, "total": 1}
+            if job is not None:
+                while len(service.jobs) >= MOST_JOBS:
+                    service.jobs.pop(next(iter(service.jobs)))
+                service.jobs[job] = state
             method = watched(service.models.method(picture.predictor, asked.method, asked.samples), state)
             target = read_class(picture.predictor.class_names, asked.target)
             values = await ask(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy(), picture)
@@ -193,15 +197,6 @@ def describe(picture: Picture, methods: list[dict[str, Any]]) -> dict[str, Any]:
             "tokenizer_options": {name: getattr(tokenizer, name) for name in ("max_tokens", "compactness", "refine")
                                   if hasattr(tokenizer, name)},
             "classes": top_classes(picture.prediction, TOP), "methods": methods}
-
-
-def _begin(service: Service, job: str | None) -> dict[str, int]:
-    state = {"done": 0, "total": 1}
-    if job is not None:
-        while len(service.jobs) >= MOST_JOBS:
-            service.jobs.pop(next(iter(service.jobs)))
-        service.jobs[job] = state
-    return state
 
 
 def _check_snippet(service: Service, asked: SnippetFields, picture: Picture) -> None:

@@ -59,8 +59,3 @@ class ServeOptions(Options):
     def max_bytes(self) -> int:
         """Largest request in bytes."""
         return self.max_megabytes * MIB
-
-    @property
-    def picture_bytes(self) -> int:
-        """Memory for the page's pictures in bytes."""
-        return self.picture_megabytes * MIB

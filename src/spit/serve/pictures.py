@@ -53,8 +53,8 @@ class Picture:
     def nbytes(self) -> int:
         """Bytes that it keeps, graphs left out."""
         found = self._prediction
-        return sum(map(_size, list(vars(self).values()))) + (
-            sum(one.nbytes for one in found.passes) if found is not None else 0)
+        kept = [*vars(self).values(), *(found.passes if found is not None else ())]
+        return sum(len(one) if isinstance(one, bytes) else getattr(one, "nbytes", 0) for one in kept)
 
     def drop(self) -> int:
         """Forget what can be computed again; returns the bytes."""
@@ -200,11 +200,6 @@ def region_table(image: Tensor, labels: NDArray[Any], count: int) -> NDArray[np.
     means = [np.bincount(flat, values.ravel(), count) / sizes
              for values in (*pixels, np.hypot(*slopes), columns + 0.5, rows + 0.5)]
     return np.stack([sizes, *means, np.bincount(flat, edges.ravel(), count)], axis=1)
-
-
-def _size(value: object) -> int:
-    """Bytes of an array or a sent form; 0 of anything else."""
-    return len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)
 
 
 def _least(labels: NDArray[Any]) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from spit.serve.batching import Batcher, Work
 from spit.serve.errors import ApiError, log
 from spit.serve.metrics import Metrics
 from spit.serve.models import Models
-from spit.serve.options import ServeOptions
+from spit.serve.options import MIB, ServeOptions
 from spit.serve.pictures import Pictures
 from spit.serve.uploads import Upload
 
@@ -42,7 +42,7 @@ class Service:
         self.batcher = Batcher(options.queue, batch, self.metrics.observe_batch)
         self.metrics.taken.set_function(lambda: self.batcher.taken)
         self.metrics.waiting.set_function(self.batcher.waiting)
-        self.pictures = Pictures(options.pictures, options.picture_bytes)
+        self.pictures = Pictures(options.pictures, options.picture_megabytes * MIB)
         self.jobs: dict[str, dict[str, int]] = {}  # progress of long answers, by the page's names
         self.ready = False
         self._decoders = ThreadPoolExecutor(DECODERS, "spit-decoder")

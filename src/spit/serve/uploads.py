@@ -136,20 +136,23 @@ async def _read_form(request: Request, images: Mapping[str, bool]) -> tuple[dict
                        ) from None
     values: dict[str, Any] = {}
     files: dict[str, list[bytes]] = {name: [] for name in images}
-    for name, value in form.multi_items():
-        if isinstance(value, UploadFile):
-            if name not in images:
-                raise ApiError("invalid_request", f"{name[:40]!r}: expected no file in this field.")
-            kind = (value.content_type or "application/octet-stream").partition(";")[0].strip().lower()
-            if not kind.startswith("image/") and kind != "application/octet-stream":
-                raise ApiError("unsupported_media_type", f"{name}: expected a file of type image/*.")
-            files[name].append(await value.read())
-        elif name in images:
-            raise ApiError("invalid_request", f"{name}: expected a file, got text.")
-        elif name in values:
-            raise ApiError("invalid_request", f"{name[:40]!r}: expected the field once.")
-        elif value != "":  # an empty field of a form is one that was left out
-            values[name] = value
+    try:
+        for name, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                if name not in images:
+                    raise ApiError("invalid_request", f"{name[:40]!r}: expected no file in this field.")
+                kind = (value.content_type or "application/octet-stream").partition(";")[0].strip().lower()
+                if not kind.startswith("image/") and kind != "application/octet-stream":
+                    raise ApiError("unsupported_media_type", f"{name}: expected a file of type image/*.")
+                files[name].append(await value.read())
+            elif name in images:
+                raise ApiError("invalid_request", f"{name}: expected a file, got text.")
+            elif name in values:
+                raise ApiError("invalid_request", f"{name[:40]!r}: expected the field once.")
+            elif value != "":  # an empty field of a form is one that was left out
+                values[name] = value
+    finally:
+        await form.close()
     return values, files
 
 
