@@ -5,12 +5,11 @@ import pickle
 import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from threading import Thread
-from typing import Any
 
 from spit.cli.console import reason
 from spit.cli.inputs import Document, Input
@@ -35,20 +34,19 @@ def work_apart(work: Work, items: Iterable[Input], count: int) -> Iterator[tuple
     """
     threads = max(1, (os.cpu_count() or 1) // count)
     given = (pickle.dumps(work), threads)  # by value: in arguments, torch hands tensors over in shared memory
-    items, busy = iter(items), dict[Future[Any], Input]()
+    items = iter(items)
+    first = [*islice(items, count)]
     with ProcessPoolExecutor(count, get_context("spawn"), _begin, given) as pool:
-        while True:
-            for item in islice(items, count - len(busy)):
-                with on_signals(signal.SIG_IGN, signal.SIGINT):  # which new processes inherit: Ctrl-C is the parent's
-                    busy[pool.submit(_answer, item)] = item
-            if not busy:
-                return
+        with on_signals(signal.SIG_IGN, signal.SIGINT):  # which the processes that start here inherit
+            busy = {pool.submit(_answer, item): item for item in first}
+        while busy:
             for future in wait(busy, return_when=FIRST_COMPLETED).done:
                 try:
                     yield busy.pop(future), future.result()
                 except BrokenProcessPool:
                     raise SpitError("a worker process was killed, as happens if memory is short; the same command "
                                     "continues with the remaining images, and fewer --workers need less") from None
+            busy.update((pool.submit(_answer, item), item) for item in islice(items, count - len(busy)))
 
 
 def _begin(work: bytes, threads: int) -> None:
