@@ -25,7 +25,6 @@ rules_of = st.builds(
     Rules,
     levels=st.integers(1, 5),
     similarity=st.sampled_from(["cosine", "euclidean", "variance"]),
-    loop_mean=st.sampled_from([1.0, 2.0]) | st.floats(0, 3),
     loop_clip=st.sampled_from([None, 0.0, 0.75, inf]) | st.floats(0, 4),
     compactness=unit,
     merge_threshold=st.sampled_from([0.0, 0.05, 0.2, 1.0, 10.0]) | st.floats(0, 2),
@@ -38,7 +37,7 @@ shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), sides, sides)
 @pytest.mark.parametrize("rules", [
     Rules(),
     Rules(loop_clip=inf, compactness=0.1),
-    Rules(loop_mean=2.0, merge_threshold=0.05),
+    Rules(merge_threshold=0.05),
     Rules(loop_clip=None, similarity="euclidean", compactness=0.5, max_tokens=9),
     Rules(max_tokens=20, merge_threshold=0.01, levels=2),
     Rules(loop_clip=None, similarity="variance", levels=2, max_tokens=40),
@@ -101,7 +100,7 @@ def test_an_image_is_alone_in_its_batch(backend: Any, mixed: Draw) -> None:
 @pytest.mark.parametrize("rules", [
     Rules(levels=1),
     Rules(levels=2),
-    Rules(levels=3, loop_mean=2.0),
+    Rules(levels=3),
     Rules(levels=6),
     Rules(similarity="euclidean"),
     Rules(similarity="variance", loop_clip=None, max_tokens=9),

@@ -118,7 +118,7 @@ def sides(pixel: Pixel) -> list[Pixel]:
 # --- contraction ----------------------------------------------------------------------------------
 
 
-def contract(features: Colors, *, levels: int, similarity: str, loop_mean: float = 1.0, loop_clip: float | None,
+def contract(features: Colors, *, levels: int, similarity: str, loop_clip: float | None,
              compactness: float = 0.0, merge_threshold: float = 0.0,
              max_tokens: int | None = None) -> list[list[Region]]:
     """π^(0) to π^(T), then the final merge and the bound on the count if they are set."""
@@ -128,7 +128,7 @@ def contract(features: Colors, *, levels: int, similarity: str, loop_mean: float
         pixels = level == 0  # pairs of pixels are equally dense, and pixels have no self-loops
         weights = pair_weights(features, regions, similarity, 0.0 if pixels else compactness)
         if not pixels and loop_clip is not None:
-            weights |= loop_weights(regions, loop_mean, loop_clip, compactness)
+            weights |= loop_weights(regions, loop_clip, compactness)
         regions = join(regions, as_forest(heaviest(weights, len(regions))))
         hierarchy.append(regions)
     if merge_threshold > 0:
@@ -223,14 +223,14 @@ def compare(similarity: str, a: list[F], b: list[F], size_a: int, size_b: int) -
     return -(F(size_a) * F(size_b) / (F(size_a) + F(size_b)) * squared_distance(a, b))
 
 
-def loop_weights(regions: list[Region], loop_mean: float, loop_clip: float, compactness: float) -> dict[Pair, F]:
+def loop_weights(regions: list[Region], loop_clip: float, compactness: float) -> dict[Pair, F]:
     """w(u, u) = (size − mean) / deviation of the sizes, clipped; computed in float64, then rounded."""
     sizes = [len(region) for region in regions]
     average = sum(sizes) / len(sizes)
     variance = sum(size**2 for size in sizes) / len(sizes) - average * average
     loops = {}
     for u, size in enumerate(sizes):
-        loop = (size - loop_mean * average) / math.sqrt(variance) if variance > 0 else 0.0
+        loop = (size - average) / math.sqrt(variance) if variance > 0 else 0.0
         loops[u, u] = F(max(-loop_clip, min(loop_clip, loop)))
         if compactness > 0:
             loops[u, u] = mix(compactness, density(regions[u]), loops[u, u])

@@ -83,7 +83,6 @@ def test_the_variance_weight_is_the_growth_of_the_squared_error(image: Image, co
 
 RULES = st.builds(
     Rules, levels=st.integers(1, 4), similarity=st.sampled_from(["variance", "cosine", "euclidean"]),
-    loop_mean=st.sampled_from([1.0, 2.0]) | st.floats(0, 3),
     loop_clip=st.sampled_from([None, 0.0, 0.75, inf]) | st.floats(0, 4),
     compactness=st.sampled_from([0.0, 0.1, 0.5, 0.8, 1.0]) | st.floats(0, 1),
     merge_threshold=st.sampled_from([0.0, 0.05, 0.3, 1.0]) | st.floats(0, 2),

@@ -23,7 +23,6 @@ def test_defaults_are_the_public_ones() -> None:
     {"compactness": 1.0},
     {"similarity": "euclidean"},
     {"self_loop": "paper"},
-    {"self_loop": "published"},
     {"self_loop": "none"},
     {"merge_threshold": 0.2},
     {"max_tokens": 5},
@@ -45,7 +44,7 @@ def test_every_option_matters() -> None:
     image = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))  # photographs have few loops that win
     variants: list[dict[str, object]] = [
         {}, {"levels": 3}, {"compactness": 0.3}, {"similarity": "euclidean"},
-        {"self_loop": "paper"}, {"self_loop": "published"}, {"self_loop": "none"}, {"merge_threshold": 0.2},
+        {"self_loop": "paper"}, {"self_loop": "none"}, {"merge_threshold": 0.2},
         {"max_tokens": 5}, {"similarity": "variance"}, {"features": "saturated"}, {"refine": 1}, {"refine": 2},
     ]
     maps = [SuperpixelTokenizer(**options)(image).labels for options in variants]
@@ -54,10 +53,9 @@ def test_every_option_matters() -> None:
             assert not torch.equal(labels, maps[j]), (variants[i], variants[j])
 
 
-@pytest.mark.parametrize(("self_loop", "mean", "clip"), [
-    ("clipped", 1.0, 0.75), ("paper", 1.0, inf), ("published", 2.0, 0.75), ("none", 1.0, None)])
+@pytest.mark.parametrize(("self_loop", "clip"), [("clipped", 0.75), ("paper", inf), ("none", None)])
 def test_options_reach_the_rules(
-    photo: Photo, monkeypatch: pytest.MonkeyPatch, self_loop: str, mean: float, clip: float | None
+    photo: Photo, monkeypatch: pytest.MonkeyPatch, self_loop: str, clip: float | None
 ) -> None:
     seen = []
     kernel = kernels.superpixel_labels
@@ -65,7 +63,7 @@ def test_options_reach_the_rules(
                         lambda features, rules: seen.append(rules) or kernel(features, rules))
     SuperpixelTokenizer(levels=3, compactness=0.25, merge_threshold=0.125, max_tokens=9, similarity="euclidean",
                         self_loop=self_loop)(photo("coffee", 16))
-    assert seen == [kernels.Rules(levels=3, similarity="euclidean", loop_mean=mean, loop_clip=clip, compactness=0.25,
+    assert seen == [kernels.Rules(levels=3, similarity="euclidean", loop_clip=clip, compactness=0.25,
                                   merge_threshold=0.125, max_tokens=9)]
 
 
@@ -135,7 +133,7 @@ def test_features_say_how_many_channels_they_take() -> None:
     ({"refine": -1}, "refine of at least 0, got -1"),
     ({"features": "rgb"}, "features to be one of paper, saturated, got 'rgb'"),
     ({"similarity": "dot"}, "similarity to be one of cosine, euclidean, variance, got 'dot'"),
-    ({"self_loop": "maybe"}, "self_loop to be one of clipped, paper, published, none, got 'maybe'"),
+    ({"self_loop": "maybe"}, "self_loop to be one of clipped, paper, none, got 'maybe'"),
 ])
 def test_errors_name_what_came(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -9,14 +9,9 @@ from spit.kernels.tables import FILLS, NORMALIZATIONS
 from spit.options import Options, option
 
 Features = Literal["paper", "saturated"]
-SelfLoop = Literal["clipped", "paper", "published", "none"]
+SelfLoop = Literal["clipped", "paper", "none"]
 
-_LOOPS: dict[SelfLoop, tuple[float, float | None]] = {  # loop_mean and loop_clip of Rules
-    "clipped": (1.0, 0.75),
-    "paper": (1.0, math.inf),
-    "published": (2.0, 0.75),
-    "none": (1.0, None),
-}
+_LOOP_CLIPS: dict[SelfLoop, float | None] = {"clipped": 0.75, "paper": math.inf, "none": None}
 
 
 @dataclass(frozen=True)
@@ -71,12 +66,12 @@ class SuperpixelOptions(Options):
                   "squared error when they join")
     self_loop: SelfLoop = option(
         "clipped", "Weight of staying alone, (size - mean) / std of the level's region sizes: clipped to ±0.75; paper, "
-                   "not clipped (about 1.8 times the regions); published, clipped and against twice the mean; none")
+                   "not clipped (about 1.8 times the regions); none")
 
     def rules(self) -> Rules:
         """The options as kernels take them."""
         # Kernels are compiled for floats; an option may be an int.
-        return Rules(self.levels, self.similarity, *_LOOPS[self.self_loop], float(self.compactness),
+        return Rules(self.levels, self.similarity, _LOOP_CLIPS[self.self_loop], float(self.compactness),
                      float(self.merge_threshold), self.max_tokens)
 
 

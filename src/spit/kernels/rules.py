@@ -25,7 +25,6 @@ class Rules:
         levels: T, how many times every region joins its best neighbour.
         similarity: ``sim`` of mean features: the cosine, minus the Euclidean distance, or minus the growth
             of the squared error when the two regions join (Ward, 1963).
-        loop_mean: a self-loop compares the size of its region with this many mean sizes.
         loop_clip: bound on the weight of a self-loop; inf is no bound, None is no self-loops.
         compactness: λ of the regularised weight.
         merge_threshold: after the last level, join neighbours closer than this (App. B).
@@ -34,7 +33,6 @@ class Rules:
 
     levels: int = 4
     similarity: Similarity = "cosine"
-    loop_mean: float = 1.0
     loop_clip: float | None = 0.75
     compactness: float = 0.0
     merge_threshold: float = 0.0

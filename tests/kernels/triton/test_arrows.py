@@ -31,7 +31,7 @@ def assert_same(got: Partition, expected: Partition) -> None:
 
 @pytest.mark.parametrize("tokenizer", [
     SuperpixelTokenizer(levels=2),
-    SuperpixelTokenizer(levels=3, features="saturated", self_loop="published"),
+    SuperpixelTokenizer(levels=3, features="saturated", self_loop="paper"),
     PublishedTokenizer(levels=3, compactness=0.1, merge_threshold=0.1),
     SuperpixelTokenizer(levels=2, compactness=0.1, self_loop="paper", merge_threshold=0.05, max_tokens=9),
     VoronoiTokenizer(5),

@@ -62,46 +62,6 @@ def link_pixels(planes: Array, kind: int) -> Array:
     return chosen.reshape(height * width)
 
 
-@compiled
-def link_pixels_within(planes: Array, regions: Array) -> tuple[Array, Array]:
-    """Each pixel's best neighbour in its own region, or itself, by the variance; and the weight of that edge."""
-    channels, height, width = planes.shape
-    chosen, weights = np.empty((height, width), np.int32), np.empty((height, width), F)
-    here, below = np.empty((channels, width), F), np.empty((channels, width), F)
-    # −∞ stands for the edges that the image's border cuts; sides are west of pixel x and, one further, east of it.
-    north, south, sides = _row(width, -np.inf), _row(width, -np.inf), _row(width + 1, -np.inf)
-    lengths = _row(width, SCALE)
-    nothing = F(-np.inf)
-    for y in range(-1, height):
-        here, below = below, here
-        if y + 1 < height:
-            _pixel_points(planes, y + 1, VARIANCE, lengths, below)
-        if y < 0:
-            continue
-        own, further = regions[y], regions[min(y + 1, height - 1)]
-        _similarity(here, here, np.int64(1), VARIANCE, sides[1:])
-        for x in range(1, width):
-            sides[x] = sides[x] if own[x - 1] == own[x] else nothing
-        _similarity(here, below, np.int64(0), VARIANCE, south)
-        for x in range(width):
-            south[x] = south[x] if (own[x] == further[x]) & (y + 1 < height) else nothing
-        row, line = chosen[y], weights[y]
-        for x in range(width):
-            best, step = nothing, np.int32(0)
-            if north[x] > best:
-                best, step = north[x], np.int32(-width)
-            if sides[x] > best:
-                best, step = sides[x], np.int32(-1)
-            if sides[x + 1] > best:
-                best, step = sides[x + 1], np.int32(1)
-            if south[x] > best:
-                best, step = south[x], np.int32(width)
-            row[x] = np.int32(y * width + x) + step
-            line[x] = best
-        north, south = south, north
-    return chosen.reshape(height * width), weights.reshape(height * width)
-
-
 @inlined
 def _row(width: int, value: float) -> Array:
     row = np.empty(width, F)
@@ -283,7 +243,7 @@ def region_points(sums: Array, kind: int) -> Array:
     return points
 
 
-def loop_scale(sizes: Array, pixels: int, loop_mean: float, clip: float | None) -> tuple[float, float, float]:
+def loop_scale(sizes: Array, pixels: int, clip: float | None) -> tuple[float, float, float]:
     """The size at which the weight w(u, u) = (size − mean) / std of staying alone is 0, std, and the bound on it.
 
     The last is negative if regions may not stay alone.
@@ -292,7 +252,7 @@ def loop_scale(sizes: Array, pixels: int, loop_mean: float, clip: float | None) 
         return 0.0, 0.0, -1.0
     mean = pixels / len(sizes)
     variance = _sum_squares(sizes) / len(sizes) - mean * mean
-    return loop_mean * mean, math.sqrt(max(variance, 0.0)), float(clip)
+    return mean, math.sqrt(max(variance, 0.0)), float(clip)
 
 
 @compiled
@@ -334,14 +294,14 @@ def link_regions(edges: Array, points: Array, sizes: Array, boxes: Array | None,
         order = ordered(weights[e])
         keys[u] = max(keys[u], order - np.int64(v))
         keys[v] = max(keys[v], order - np.int64(u))
-    loop_mean, loop_std, loop_clip = loops
+    mean, std, clip = loops
     best = np.empty(count, F)
     chosen = np.empty(count, np.int32)
     bits = best.view(np.int32)
-    for i in range(count if loop_clip >= 0 else 0):
+    for i in range(count if clip >= 0 else 0):
         weight = F(0)
-        if loop_std > 0:
-            weight = F(min(max((np.int64(sizes[i]) - loop_mean) / loop_std, -loop_clip), loop_clip))
+        if std > 0:
+            weight = F(min(max((np.int64(sizes[i]) - mean) / std, -clip), clip))
         if boxes is not None:
             weight = dense * _density(boxes[i], boxes[i], np.int64(sizes[i])) + similar * weight
         keys[i] = max(keys[i], ordered(weight) - i)

@@ -32,16 +32,11 @@ def between(features: Array, labels: Array, ceiling: Array | None, count: int) -
     """See :func:`spit.kernels.reference.between`."""
     graph = Graph(features, Rules(similarity="variance"))
     below = np.ascontiguousarray(labels, np.int32)
-    above = np.zeros_like(below) if ceiling is None else np.ascontiguousarray(ceiling, np.int32)
     pixels = below.reshape(-1)
-    if count < len(pixels) == pixels[-1] + 1 and np.array_equal(pixels, np.arange(len(pixels), dtype=np.int32)):
-        # The first round as level 0 does it, without a list of the pixels' edges.
-        chosen, weights = contraction.link_pixels_within(features, above)
-        pixels, _ = forest.components(forest.keep_heaviest(chosen, weights, count))
     graph.merge_pixels(pixels, int(pixels.max()) + 1)
     if ceiling is not None:
         region_above = graph.numbers()
-        region_above[pixels] = above.reshape(-1)
+        region_above[pixels] = ceiling.reshape(-1)
         graph.edges = graph.edges[region_above[graph.edges[:, 0]] == region_above[graph.edges[:, 1]]]
     joined: Array = graph.bound(count)[pixels]
     return joined.reshape(labels.shape)
@@ -100,7 +95,7 @@ class Graph:
         """Ê^(t): each region's best neighbour, or itself if self-loops have a bound, and the weight."""
         rules = self.rules
         points, sizes = contraction.region_points(self.sums, rules.kind), self.sums[:, -1]
-        loops = contraction.loop_scale(sizes, self.planes[0].size, rules.loop_mean, loop_clip)
+        loops = contraction.loop_scale(sizes, self.planes[0].size, loop_clip)
         return contraction.link_regions(self.edges, points, sizes, self.boxes, loops, rules.compactness, rules.kind)
 
     def contract(self, chosen: Array) -> Array:

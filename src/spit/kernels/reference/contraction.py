@@ -39,7 +39,7 @@ def similarity(edges: Tensor, points: Tensor, sizes: Tensor, kind: int) -> Tenso
     return -exact_sqrt(distance)
 
 
-def loop_weights(sizes: Tensor, loop_mean: float, clip: float) -> Tensor:
+def loop_weights(sizes: Tensor, clip: float) -> Tensor:
     """w(u, u) = (|π_u| − mean) / std of the sizes in this image, clipped.
 
     Paper: no clip. A cosine never exceeds 1, so every region one deviation above the mean would
@@ -49,7 +49,7 @@ def loop_weights(sizes: Tensor, loop_mean: float, clip: float) -> Tensor:
     variance = int((sizes * sizes).sum()) / len(sizes) - mean * mean
     if variance <= 0:
         return torch.zeros(len(sizes))
-    weights = (sizes.double() - loop_mean * mean) / math.sqrt(variance)
+    weights = (sizes.double() - mean) / math.sqrt(variance)
     return weights.clamp(-clip, clip).float()
 
 

@@ -106,7 +106,7 @@ class Graph:
         """Ê^(t): each region's best neighbour, or itself if self-loops have a bound, and the weight."""
         rules = self.rules
         points = region_points(self.sums, self.sizes, rules.kind)
-        loops = points[:0, 0] if loop_clip is None else loop_weights(self.sizes, rules.loop_mean, loop_clip)
+        loops = points[:0, 0] if loop_clip is None else loop_weights(self.sizes, loop_clip)
         return link_regions(self.edges, points, self.sizes, self.boxes, loops, rules.compactness, rules.kind)
 
     def bound(self, limit: int) -> Tensor:

@@ -310,19 +310,19 @@ def _raise(keys, region, offer):
 
 
 @triton.jit
-def _loop_weights(sizes, squares, count, pixels, LOOP_MEAN: tl.constexpr, CLIP: tl.constexpr):
+def _loop_weights(sizes, squares, count, pixels, CLIP: tl.constexpr):
     """w(u, u): (size − mean) / std of the sizes in an image, clipped."""
     mean = pixels / count.to(tl.float64)
     variance = squares.to(tl.float64) / count.to(tl.float64) - mean * mean
     deviation = tl.sqrt(tl.where(variance > 0, variance, 1.0))
-    weights = (sizes.to(tl.float64) - LOOP_MEAN * mean) / deviation
+    weights = (sizes.to(tl.float64) - mean) / deviation
     weights = tl.minimum(tl.maximum(weights, -CLIP), CLIP)
     return tl.where(variance > 0, weights, 0.0).to(tl.float32)
 
 
 @triton.jit
 def choose(keys, records, sizes, squares, chosen, weights, room, pixels, ratio_density, ratio_similarity,
-           LOOPS: tl.constexpr, LOOP_MEAN: tl.constexpr, LOOP_CLIP: tl.constexpr, C: tl.constexpr,
+           LOOPS: tl.constexpr, LOOP_CLIP: tl.constexpr, C: tl.constexpr,
            STRIDE: tl.constexpr, BOXES: tl.constexpr, NARROW: tl.constexpr, BLOCK: tl.constexpr):
     """Each region's best neighbour or itself, and the weight."""
     image = tl.program_id(1).to(tl.int64)
@@ -333,7 +333,7 @@ def choose(keys, records, sizes, squares, chosen, weights, room, pixels, ratio_d
         best = tl.load(keys + image * room + v, inside, 0)
         if LOOPS:
             size = tl.load(records + (image * room + v) * STRIDE + C, inside, 0)
-            weight = _loop_weights(size, tl.load(squares + image), count, pixels, LOOP_MEAN, LOOP_CLIP)
+            weight = _loop_weights(size, tl.load(squares + image), count, pixels, LOOP_CLIP)
             if BOXES:
                 box = fields.read(records + STRIDE // 2, image * room + v, inside, BLOCK, 4, STRIDE)
                 weight = ratio_density * density(size, 0, box, box, NARROW) + ratio_similarity * weight

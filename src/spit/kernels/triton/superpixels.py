@@ -131,8 +131,8 @@ class Graph:
         weights = self._new(self.batch, self.room, dtype=torch.float32)
         contraction.choose[self._grid(BLOCK)](
             keys, self.records, self.counts[-1], squares, chosen, weights, self.room, self.pixels, *self.ratio,
-            LOOPS=loop_clip is not None, LOOP_MEAN=self.rules.loop_mean, LOOP_CLIP=loop_clip or 0.0, C=self.channels,
-            STRIDE=self.layout["STRIDE"], BLOCK=BLOCK, **options, **EXACT)
+            LOOPS=loop_clip is not None, LOOP_CLIP=loop_clip or 0.0, C=self.channels, STRIDE=self.layout["STRIDE"],
+            BLOCK=BLOCK, **options, **EXACT)
         return chosen, weights
 
     def merge_below(self, threshold: float) -> Tensor:
