@@ -91,18 +91,19 @@ class FeatureExtractor(FeatureOptions):
             frames: boxes in place of the tight ones.
             dtype: of the answer.
         """
-        gradients = arcsinh(kernels.scharr(block.detach()), self.gradient_contrast) if self.gradients else None
+        pixels = block.detach()
+        gradients = arcsinh(kernels.scharr(pixels), self.gradient_contrast) if self.gradients else None
         boxes = kernels.region_boxes(labels, offsets, rows) if frames is None else frames
         windows = squares(boxes, *labels.shape[1:]) if frames is None and self.fill == "image" else boxes
         position, texture = (self.position_bins, self.position_sigma), (self.gradient_bins, self.gradient_sigma)
-        if self.fill != "mean":
-            return kernels.region_features(*prepare(block, self.normalization), gradients, labels, offsets, boxes,
-                                           windows, self.resolution, self.fill == "zero", position, texture, dtype)
-        parts = [color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill),
-                 kernels.position_histogram(labels, offsets, *position, boxes)]
-        if gradients is not None:
-            parts.append(kernels.gradient_histogram(gradients, labels, offsets, *texture, boxes))
-        return torch.cat(parts, dim=1).to(dtype)
+        apart = self.fill == "mean" or (block.requires_grad and torch.is_grad_enabled())  # colours by another function
+        values = kernels.region_features(
+            *prepare(pixels, self.normalization), gradients, labels, offsets, boxes, windows, self.resolution,
+            self.fill != "image", position, texture, dtype=torch.float32 if apart else dtype)
+        if not apart:
+            return values
+        colors = color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill)
+        return torch.cat([colors, values[:, colors.shape[1] :]], 1).to(dtype)
 
 
 def check_pair(blocks: Sequence[Tensor], partition: Partition, channels: int) -> None:

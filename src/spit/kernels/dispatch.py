@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+import torch
 from torch import Tensor
 
 from spit.errors import MissingExtra
@@ -47,6 +48,8 @@ def backend(name: str) -> Iterator[None]:
 
 def _backend(first: object) -> ModuleType:
     x = first if isinstance(first, Tensor) else cast(Sequence[Tensor], first)[0]
+    if x.requires_grad and torch.is_grad_enabled():
+        return reference  # whose operations autograd knows
     name = _forced.get() or _OF_DEVICE.get(x.device.type)
     if name is None:
         raise ValueError(f"spit has no kernels for tensors on {x.device}; move the images to the CPU or to CUDA")

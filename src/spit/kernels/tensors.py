@@ -1,18 +1,14 @@
 """The numba backend for tensors on the CPU: the functions of :mod:`spit.kernels.numba`, which share their memory."""
 
-
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from spit.kernels import numba
-from spit.kernels.sampling import differentiable, side_by_side
-
-Operation = TypeVar("Operation", bound=Callable[..., Any])
 
 
 def to_arrays(value: Any) -> Any:
@@ -40,6 +36,7 @@ def on_tensors(operation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 between = on_tensors(numba.between)
+color_patches = on_tensors(numba.color_patches)
 compose = on_tensors(numba.compose)
 diffuse = on_tensors(numba.diffuse)
 draw_sites = on_tensors(numba.draw_sites)
@@ -54,18 +51,10 @@ scharr = on_tensors(numba.scharr)
 superpixel_features = on_tensors(numba.superpixel_features)
 superpixel_labels = on_tensors(numba.superpixel_labels)
 superpixels = on_tensors(numba.superpixels)
-color_patches = differentiable(on_tensors(numba.sample_colors))
-
 _float32_features = on_tensors(numba.region_features)
-_side_by_side = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)
 
 
-def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
-                    boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
-                    texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
+def region_features(*arguments: Any, dtype: torch.dtype = torch.float32) -> Tensor:
     """See :func:`spit.kernels.reference.region_features`."""
-    arguments = (images, table, gradients, labels, offsets, boxes, windows, resolution, masked, position, texture)
-    if (torch.is_grad_enabled() and images.requires_grad) or torch.float64 in (images.dtype, dtype):
-        return _side_by_side(*arguments, dtype)
     features: Tensor = _float32_features(*arguments).to(dtype)
     return features

@@ -48,8 +48,7 @@ def _gradients(images: Array, factor: float) -> Array:
 def _filled_colors(colors: Array, labels: Array, offsets: Array, windows: Array, resolution: int) -> Array:
     """Colour patches with the region's mean outside it, ``(N, C·K·K)``; see ``spit.features.color``."""
     planes = np.concatenate([colors, np.ones_like(colors[:, :1])], 1)
-    samples = np.empty((len(windows), planes.shape[1], resolution, resolution), np.float32)
-    numba.sample_colors(planes, samples, labels, offsets, windows, True, False)
+    samples = numba.color_patches(planes, labels, offsets, windows, resolution)
     patches, own = samples[:, :-1], samples[:, -1:]  # how much of each sample is the region's
     mean = patches.sum((2, 3), keepdims=True) / np.maximum(own.sum((2, 3), keepdims=True), 1e-6)
     filled: Array = patches + (1 - own) * mean

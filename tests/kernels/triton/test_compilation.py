@@ -65,12 +65,12 @@ backend.scharr(images[:, :1].byte())
 backend.refine(labels, offsets, images.byte(), 1)
 backend.region_boxes(labels, offsets)
 backend.compose([labels.flatten(), labels.flatten()], [torch.tensor([0, size * size])] * 3)
-backend.color_patches(images.requires_grad_(), labels, offsets, boxes, 16).sum().backward()
+backend.color_patches(images, labels, offsets, boxes, 16)
 backend.color_patches(images[:, :1], labels, offsets, boxes, 1)
 for sigma in (0.0, 0.025, 0.05):
     backend.position_histogram(labels, offsets, 16, sigma, boxes)
-    backend.gradient_histogram(images[:, :2].detach(), labels, offsets, 16, sigma, boxes)
-backend.region_features(images.byte(), torch.zeros(3, 256), images[:, :2].detach(), labels, offsets, boxes, boxes,
+    backend.gradient_histogram(images[:, :2], labels, offsets, 16, sigma, boxes)
+backend.region_features(images.byte(), torch.zeros(3, 256), images[:, :2], labels, offsets, boxes, boxes,
                         5, False, (17, 0.1), (4, 0.1))
 voronoi = sys.modules["spit.kernels.triton.voronoi"]
 voronoi.settle = lambda sites, labels: labels  # nothing ran: there is nothing to repair

@@ -3,7 +3,7 @@
 Nothing here imports torch. ``kernels.tensors`` gives the same functions for tensors on the CPU.
 """
 
-from spit.kernels.numba.features import region_features, sample_colors, scharr
+from spit.kernels.numba.features import color_patches, region_features, scharr
 from spit.kernels.numba.histograms import gradient_histogram, position_histogram
 from spit.kernels.numba.preprocess import diffuse, look_up, saturate, superpixel_features
 from spit.kernels.numba.refinement import refine
@@ -12,7 +12,7 @@ from spit.kernels.numba.superpixels import between, superpixel_labels, superpixe
 from spit.kernels.numba.voronoi import draw_sites, nearest_sites
 
 __all__ = [
-    "between", "compose", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
-    "position_histogram", "refine", "region_boxes", "region_features", "sample_colors", "saturate", "scharr",
-    "superpixel_features", "superpixel_labels", "superpixels",
+    "between", "color_patches", "compose", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
+    "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr", "superpixel_features",
+    "superpixel_labels", "superpixels",
 ]

@@ -38,13 +38,14 @@ def region_features(images: Array, table: Array | None, gradients: Array | None,
     return values
 
 
-def sample_colors(images: Array, patches: Array, labels: Array, offsets: Array, boxes: Array, masked: bool,
-                  adjoint: bool) -> None:
-    """Fill :func:`spit.kernels.reference.color_patches`, or add the adjoint to the images."""
-    loop = _sample_adjoint if adjoint else _sample_colors
-    for_each_image(lambda image, out, regions, box: loop(image, out, regions, box, masked,
-                                                         *_scratch(patches.shape[-1])),
+def color_patches(images: Array, labels: Array, offsets: Array, boxes: Array, resolution: int,
+                  masked: bool = True) -> Array:
+    """See :func:`spit.kernels.reference.color_patches`."""
+    patches = np.empty((len(boxes), images.shape[1], resolution, resolution), images.dtype)
+    for_each_image(lambda image, out, regions, box: _sample_colors(image, out, regions, box, masked,
+                                                                   *_scratch(resolution)),
                    images, split(patches.reshape(len(patches), -1), offsets), labels, split(boxes, offsets))
+    return patches
 
 
 def scharr(images: Array) -> Array:
@@ -102,23 +103,6 @@ def _sample_colors(image: Array, out: Array, labels: Array, boxes: Array, masked
                     left, right = places[2, j], places[3, j]
                     line[j] = (corners[0, j] * top[left] + corners[1, j] * top[right]
                                + corners[2, j] * bottom[left] + corners[3, j] * bottom[right])
-
-
-@compiled
-def _sample_adjoint(image: Array, out: Array, labels: Array, boxes: Array, masked: bool, places: Array,
-                    weights: Array, corners: Array) -> None:
-    """Add to the image what :func:`_sample_colors` reads of it, times what stands in ``out``."""
-    resolution = places.shape[1]
-    for n in range(len(out)):
-        _taps(boxes[n, 0], boxes[n, 2], labels.shape[0], places[:2], weights[:2])
-        _taps(boxes[n, 1], boxes[n, 3], labels.shape[1], places[2:], weights[2:])
-        for i in range(resolution):
-            _corners(i, n, places, weights, labels, masked, corners)
-            for channel in range(len(image)):
-                for j in range(resolution):
-                    value = out[n, (channel * resolution + i) * resolution + j]
-                    for corner in range(4):
-                        image[channel, places[corner // 2, i], places[2 + corner % 2, j]] += corners[corner, j] * value
 
 
 def _scratch(resolution: int) -> tuple[Array, Array, Array]:

@@ -7,13 +7,18 @@ the weights that are compared are float32 numbers computed in one fixed order.
 
 from spit.kernels.portable import saturate
 from spit.kernels.preprocess import in_turn
-from spit.kernels.reference.features import color_patches, gradient_histogram, position_histogram, scharr
+from spit.kernels.reference.features import (
+    color_patches,
+    gradient_histogram,
+    position_histogram,
+    region_features,
+    scharr,
+)
 from spit.kernels.reference.preprocess import diffuse, look_up
 from spit.kernels.reference.refinement import refine
 from spit.kernels.reference.regions import compose, region_boxes
 from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
-from spit.kernels.sampling import side_by_side
 from spit.kernels.sites import draw_sites
 
 __all__ = [
@@ -23,4 +28,3 @@ __all__ = [
 ]
 
 superpixel_features = in_turn(look_up, diffuse)
-region_features = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)

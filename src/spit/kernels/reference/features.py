@@ -5,6 +5,36 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from spit.kernels.portable import running_sum
+from spit.kernels.reference.preprocess import look_up
+
+
+def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
+                    boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
+                    texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
+    """ξ^col, ξ^pos and ξ^grad of each region side by side (§2.3).
+
+    Args:
+        images: normalised colours, or 8 bits that ``table`` normalises.
+        table: for :func:`look_up`, or None.
+        gradients: for :func:`gradient_histogram`; None leaves out ξ^grad.
+        boxes: boxes that contain the regions.
+        windows: boxes to sample colours from, as ``boxes`` in :func:`color_patches`.
+        resolution: K of the colour patches.
+        masked: as in :func:`color_patches`.
+        position: K and σ of :func:`position_histogram`.
+        texture: K and σ of :func:`gradient_histogram`.
+        dtype: of the answer.
+
+    Shape:
+        images ``(B, C, H, W)``, table ``(C, 256)``, gradients ``(B, 2, H, W)``, labels ``(B, H, W)`` int32, offsets
+        ``(B + 1,)`` int64, boxes and windows ``(ΣN, 4)`` int32 to ``(ΣN, C·K·K + K·K + K·K)``.
+    """
+    colors = images if table is None else look_up(images, table)
+    parts = [color_patches(colors, labels, offsets, windows, resolution, masked).flatten(1),
+             position_histogram(labels, offsets, *position, boxes)]
+    if gradients is not None:
+        parts.append(gradient_histogram(gradients, labels, offsets, *texture, boxes))
+    return torch.cat(parts, 1).to(dtype)
 
 
 def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,

@@ -5,10 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spit.kernels.sampling import differentiable, side_by_side
-from spit.kernels.triton.histograms import gradient_histogram, position_histogram, write_gradients, write_positions
+from spit.kernels.triton.histograms import write_gradients, write_positions
 from spit.kernels.triton.launch import BLOCK
-from spit.kernels.triton.preprocess import look_up
 from spit.kernels.triton.regions import locate, owners, strips
 
 WARPS = 8  # of a colour patch
@@ -18,9 +16,6 @@ def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | No
                     boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
                     texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
     """See :func:`spit.kernels.reference.region_features`."""
-    if images.requires_grad and torch.is_grad_enabled():
-        return _side_by_side(images, table, gradients, labels, offsets, boxes, windows, resolution, masked, position,
-                             texture, dtype)
     channels = images.shape[1]
     widths = [channels * resolution**2, position[0] ** 2, 0 if gradients is None else texture[0] ** 2]
     features = torch.empty(len(boxes), sum(widths), dtype=dtype, device=labels.device)
@@ -28,11 +23,20 @@ def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | No
     labels, boxes, windows = labels.contiguous(), boxes.contiguous(), windows.contiguous()
     patches = colors.unflatten(1, (channels, resolution, resolution))
     owner = owners(offsets, len(boxes))
-    _sample(images.contiguous(), patches, labels, offsets, windows, masked, False, owner, table)
+    _sample(images.contiguous(), patches, labels, offsets, windows, masked, owner, table)
     write_positions(positions, labels, offsets, boxes, owner, *position)
     if gradients is not None:
         write_gradients(textures, gradients, labels, offsets, boxes, owner, *texture)
     return features
+
+
+def color_patches(images: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, resolution: int,
+                  masked: bool = True) -> Tensor:
+    """See :func:`spit.kernels.reference.color_patches`; without its derivative."""
+    patches = images.new_empty(len(boxes), images.shape[1], resolution, resolution)
+    _sample(images.contiguous(), patches, labels.contiguous(), offsets, boxes.contiguous(), masked,
+            owners(offsets, len(boxes)))
+    return patches
 
 
 def scharr(images: Tensor) -> Tensor:
@@ -48,19 +52,14 @@ def scharr(images: Tensor) -> Tensor:
 
 
 def _sample(images: Tensor, patches: Tensor, labels: Tensor, offsets: Tensor, boxes: Tensor, masked: bool,
-            adjoint: bool, owner: Tensor | None = None, table: Tensor | None = None) -> None:
+            owner: Tensor, table: Tensor | None = None) -> None:
     _, channels, height, width = images.shape
     resolution = patches.shape[-1]
     samples = triton.next_power_of_2(resolution * resolution)
-    owner = owners(offsets, len(boxes)) if owner is None else owner
     _color_patches[(len(boxes), triton.cdiv(samples, BLOCK))](
         images, patches, images if table is None else table, labels, offsets, boxes, owner, height, width,
-        patches.stride(0), C=channels, K=resolution, TABLE=table is not None, MASKED=masked, ADJOINT=adjoint,
+        patches.stride(0), C=channels, K=resolution, TABLE=table is not None, MASKED=masked,
         BLOCK=min(samples, BLOCK), num_warps=WARPS)
-
-
-color_patches = differentiable(_sample)
-_side_by_side = side_by_side(look_up, color_patches, position_histogram, gradient_histogram)
 
 
 @triton.jit
@@ -75,8 +74,7 @@ def _taps(i, start, end, K: tl.constexpr):
 
 @triton.jit
 def _color_patches(images, patches, table, labels, offsets, boxes, owner, height, width, stride, C: tl.constexpr,
-                   K: tl.constexpr, TABLE: tl.constexpr, MASKED: tl.constexpr, ADJOINT: tl.constexpr,
-                   BLOCK: tl.constexpr):
+                   K: tl.constexpr, TABLE: tl.constexpr, MASKED: tl.constexpr, BLOCK: tl.constexpr):
     region = tl.program_id(0).to(tl.int64)
     image, label = locate(owner, offsets, region)
     sample = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -92,19 +90,12 @@ def _color_patches(images, patches, table, labels, offsets, boxes, owner, height
     for channel in tl.static_range(C):
         plane = images + (image * C + channel) * height * width
         place = patches + region * stride + channel * K * K + sample
-        if ADJOINT:
-            grad = tl.load(place, inside, 0.0)
-            tl.atomic_add(plane + a_pixel, up * before * grad, a_own, sem="relaxed")
-            tl.atomic_add(plane + b_pixel, up * after * grad, b_own, sem="relaxed")
-            tl.atomic_add(plane + c_pixel, down * before * grad, c_own, sem="relaxed")
-            tl.atomic_add(plane + d_pixel, down * after * grad, d_own, sem="relaxed")
-        else:
-            curve = table + channel * 256
-            value = up * before * _color(plane, curve, a_pixel, a_own, TABLE)
-            value += up * after * _color(plane, curve, b_pixel, b_own, TABLE)
-            value += down * before * _color(plane, curve, c_pixel, c_own, TABLE)
-            value += down * after * _color(plane, curve, d_pixel, d_own, TABLE)
-            tl.store(place, value, inside)
+        curve = table + channel * 256
+        value = up * before * _color(plane, curve, a_pixel, a_own, TABLE)
+        value += up * after * _color(plane, curve, b_pixel, b_own, TABLE)
+        value += down * before * _color(plane, curve, c_pixel, c_own, TABLE)
+        value += down * after * _color(plane, curve, d_pixel, d_own, TABLE)
+        tl.store(place, value, inside)
 
 
 @triton.jit
