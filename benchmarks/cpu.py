@@ -23,8 +23,8 @@ from provenance import arguments, launch, print_provenance
 from torch import Tensor
 
 import spit
-from spit import kernels
 from spit.bench.photos import photo_batch, sample_photos
+from spit.kernels.concurrency import torch_threads
 from spit.kernels.numba.threads import for_each_image
 
 START = """
@@ -106,7 +106,8 @@ class Threads:
         self.count = count
         tokenizer, extractor = spit.SuperpixelTokenizer(), spit.FeatureExtractor()
         part = tokenizer(images)
-        self.labels = tokenizer(images, threads=count).blocks[0]
+        with torch_threads(count):
+            self.labels = tokenizer(images).blocks[0]
         self.work: dict[str, Callable[[], object]] = {
             "τ": lambda: tokenizer(images),
             "τ with 3 sweeps": lambda: spit.SuperpixelTokenizer(refine=3)(images),
@@ -116,7 +117,7 @@ class Threads:
         }
 
     def seconds(self, name: str) -> float:
-        with kernels.threads(self.count):
+        with torch_threads(self.count):
             start = time.perf_counter()
             self.work[name]()
             return time.perf_counter() - start

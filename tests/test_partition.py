@@ -335,13 +335,6 @@ def test_a_partition_that_was_refused_cannot_write_outside_its_memory(label: int
         part.boxes()
 
 
-@pytest.mark.parametrize("parent", [-1, 2_000_000_000])
-def test_parents_that_were_changed_since_are_not_indexed_with(parent: int) -> None:
-    hier = SuperpixelTokenizer(levels=3).hierarchy(torch.rand(1, 3, 32, 32))
-    hier.parents[1].fill_(parent)
-    with pytest.raises(ValueError, match="expected parents 0 to"):
-        hier[3]
-
 
 def test_partitions_are_equal_if_their_regions_are() -> None:
     images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))

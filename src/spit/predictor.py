@@ -5,7 +5,7 @@ from functools import cached_property
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spit import weights
-from spit.data.classes import class_names
+from spit.data.classes import Guess, class_names
 from spit.data.crops import central_square
 from spit.data.images import load_image, to_rgb
 from spit.devices import choose_device
@@ -40,19 +40,6 @@ ALONE = ("cpu",)  # devices where each image runs alone: a batch is no faster, a
 Source = Tensor | NDArray[np.uint8] | Picture | str | PathLike[str]
 Sources = Source | Sequence[Source]
 Maps = Tensor | tuple[Tensor, ...]  # one tensor if all images have the same size
-
-
-class Guess(NamedTuple):
-    """A class name and the probability that the model gives it.
-
-    Example:
-        >>> import spit
-        >>> spit.Guess("tabby", 0.75).name
-        'tabby'
-    """
-
-    name: str
-    probability: float
 
 
 def load(source: str | PathLike[str], device: str = "auto", size: int | None = None) -> "Predictor":

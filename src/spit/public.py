@@ -3,6 +3,7 @@
 from spit.arrays import superpixels
 from spit.attribution.methods import explain
 from spit.config import ModelConfig
+from spit.data.classes import Guess
 from spit.data.images import load_image
 from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
 from spit.features import FeatureExtractor
@@ -11,7 +12,7 @@ from spit.interop.timm import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Hierarchy, Partition
 from spit.parts import register_backbone, register_features, register_tokenizer
-from spit.predictor import Guess, Prediction, Predictor, load
+from spit.predictor import Prediction, Predictor, load
 from spit.registry import create_model, list_models, load_model
 from spit.segmentation.correspondence import Correspondence, correspond
 from spit.segmentation.saliency import Segmentation, segment

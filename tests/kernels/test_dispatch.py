@@ -14,8 +14,8 @@ from spit import kernels
 from spit.kernels import Rules, backend, reference
 from spit.kernels import tensors as numba
 
-PORTABLE = {"exact_sqrt", "level_offsets", "pieces", "region_sizes"}  # without backends
-OTHERS = {"BACKENDS", "on_gpu", "SCALE", "Levels", "Rules", "backend", "recorded", "threads"}
+PORTABLE = {"compose", "exact_sqrt", "level_offsets", "pieces", "region_sizes"}  # without backends
+OTHERS = {"BACKENDS", "on_gpu", "SCALE", "Levels", "Rules", "backend", "recorded"}
 BACKENDS = ("reference", "tensors", "triton")
 OPERATIONS = sorted(set(kernels.__all__) - PORTABLE - OTHERS)
 LABELS, OFFSETS = torch.zeros(1, 2, 2, dtype=torch.int32), torch.tensor([0, 1])
@@ -116,12 +116,6 @@ def test_an_unknown_device_is_named() -> None:
     with pytest.raises(ValueError, match="no kernels for tensors on meta"):
         kernels.region_boxes(LABELS.to("meta"), OFFSETS)
 
-
-def test_a_list_of_tensors_is_dispatched_by_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba, "compose", lambda *_: "numba")
-    assert kernels.compose([LABELS, LABELS], [OFFSETS]) == "numba"
-    with pytest.raises(ValueError, match="no kernels for tensors on meta"):
-        kernels.compose([LABELS.to("meta")], [OFFSETS])
 
 
 def test_arguments_may_be_named() -> None:

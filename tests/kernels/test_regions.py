@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spit.kernels import reference, region_sizes
+from spit.kernels import compose, reference, region_sizes
 from spit.kernels import tensors as numba
 from spit.partition import Partition
 from spit.tokens import offsets_of
@@ -75,10 +74,9 @@ def test_compose_follows_each_region_upwards(seed: int, batch: int, steps: int, 
                 v = maps[t][b][v]
             expected.append(int(v))
     before = [level.clone() for level in parents]
-    for backend in (reference, numba):
-        got = backend.compose(parents, offsets)
-        assert got.dtype == torch.int32
-        assert got.tolist() == expected
+    got = compose(parents, offsets)
+    assert got.dtype == torch.int32
+    assert got.tolist() == expected
     assert all(map(torch.equal, parents, before))
 
 
@@ -105,28 +103,6 @@ def test_parity_in_triton(gpu: Any, request: pytest.FixtureRequest, case: tuple[
     assert got.dtype == expected.dtype
     assert torch.equal(got, expected)
 
-
-@pytest.mark.parametrize("blocks", ["", "small_blocks"])
-@pytest.mark.parametrize("counts", [
-    [[1, 1]],  # one image, one level
-    [[5], [3], [1]],
-    [[40, 3, 700], [9, 3, 41], [9, 1, 2], [1, 1, 2]],  # images of very different sizes
-])
-def test_compose_in_triton(gpu: Any, request: pytest.FixtureRequest, counts: list[list[int]], blocks: str) -> None:
-    if blocks:
-        request.getfixturevalue(blocks)
-    rng = np.random.default_rng(0)
-    levels = [*counts, counts[-1]]
-    offsets = [offsets_of(torch.tensor(level)) for level in levels]
-    parents = []
-    for below, above in pairwise(levels):
-        images = [rng.integers(0, upper, lower) for lower, upper in zip(below, above, strict=True)]
-        parents.append(torch.from_numpy(np.concatenate(images)).int())
-    before = [level.clone() for level in parents]
-    got = gpu.compose(parents, offsets)
-    assert got.dtype == torch.int32
-    assert torch.equal(got, reference.compose(parents, offsets))
-    assert all(map(torch.equal, parents, before))
 
 
 def test_a_partition_of_the_gpu_is_measured_there(on_gpu: Callable[..., Any]) -> None:

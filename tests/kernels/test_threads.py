@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import spit
-from spit import kernels
 from spit.kernels.concurrency import torch_threads
 from spit.kernels.numba.threads import for_each_image
 
@@ -31,7 +30,7 @@ def test_every_image_once(count: int) -> None:
 
 def test_images_of_several_arguments_and_no_thread_stays() -> None:
     before = threading.active_count()
-    with kernels.threads(3):
+    with torch_threads(3):
         assert for_each_image(lambda row, number: row.sum() * number, np.ones((5, 4)), range(5)) == [0, 4, 8, 12, 16]
     assert threading.active_count() == before
 
@@ -56,36 +55,17 @@ def test_images_run_at_once() -> None:
         torch.set_num_threads(before)
 
 
-def test_a_block_has_its_own_number_of_threads() -> None:
-    meet = threading.Barrier(3, timeout=10)
-    with kernels.threads(3):
-        for_each_image(lambda _: meet.wait() and None, range(3))
-    names: set[str] = set()
-    with kernels.threads(4), kernels.threads(1), kernels.threads(None):
-        for_each_image(lambda _: names.add(threading.current_thread().name), range(9))
-    assert names == {threading.current_thread().name}
-
-
-@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2"])
-def test_threads_are_counted_in_whole_numbers(count: object) -> None:
-    with pytest.raises(ValueError, match="expected threads as a whole number of 1 or more, got"):
-        spit.PatchTokenizer(4)(torch.zeros(1, 3, 8, 8), threads=count)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("tokenizer", [
     spit.SuperpixelTokenizer(levels=2, max_tokens=9, refine=1), spit.VoronoiTokenizer(9), spit.PatchTokenizer(4),
 ])
 def test_labels_do_not_depend_on_threads(tokenizer: spit.Tokenizer) -> None:
     images = torch.randint(0, 256, (5, 3, 24, 31), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
-    one, three = (tokenizer(images, threads=threads) for threads in (1, 3))
+    with torch_threads(1):
+        one = tokenizer(images)
+    with torch_threads(3):
+        three = tokenizer(images)
     assert torch.equal(one.labels, three.labels)
     assert torch.equal(one.offsets, three.offsets)
-
-
-def test_a_hierarchy_does_not_depend_on_threads() -> None:
-    images = torch.randint(0, 256, (5, 3, 24, 31), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
-    one, three = (spit.SuperpixelTokenizer(refine=1).hierarchy(images, threads=threads) for threads in (1, 3))
-    assert all(torch.equal(a, b) for a, b in zip(one.parents, three.parents, strict=True))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

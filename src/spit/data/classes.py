@@ -5,12 +5,25 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from spit.config import ModelConfig
 
 ALIKE = 0.7  # a likeness of names by difflib; names with a letter wrong have it, at 0.6 others do too
+
+
+class Guess(NamedTuple):
+    """A class name and the probability that the model gives it.
+
+    Example:
+        >>> import spit
+        >>> spit.Guess("tabby", 0.75).name
+        'tabby'
+    """
+
+    name: str
+    probability: float
 
 
 @cache

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from spit.errors import MissingExtra
 from spit.kernels import reference
-from spit.kernels.concurrency import threads
-from spit.kernels.portable import Levels, exact_sqrt, level_offsets, pieces, region_sizes
+from spit.kernels.portable import Levels, compose, exact_sqrt, level_offsets, pieces, region_sizes
 from spit.kernels.recording import Tensors, replay
 from spit.kernels.rules import SCALE, Rules
 from spit.options import check_choice
@@ -24,7 +23,7 @@ __all__ = [
     "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse",
     "draw_sites", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
     "position_histogram", "recorded", "refine", "region_boxes", "region_features",
-    "region_sizes", "saturate", "scharr", "superpixel_features", "superpixel_labels", "superpixels", "threads",
+    "region_sizes", "saturate", "scharr", "superpixel_features", "superpixel_labels", "superpixels",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -99,7 +98,6 @@ refine = _dispatched(reference.refine)
 draw_sites = _dispatched(reference.draw_sites)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_boxes = _dispatched(reference.region_boxes)
-compose = _dispatched(reference.compose)
 color_patches = _dispatched(reference.color_patches)
 position_histogram = _dispatched(reference.position_histogram)
 gradient_histogram = _dispatched(reference.gradient_histogram)

@@ -1,6 +1,6 @@
 """Operations in plain torch that give the same bits on every device, and so need no backends."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -41,7 +41,24 @@ def level_offsets(levels: Levels, features: Tensor) -> list[Tensor]:
     return [offsets_of(counts) for counts in (pixels, *(counts for _, counts in levels))]
 
 
-def flatten(levels: Levels, features: Tensor, compose: Callable[[list[Tensor], list[Tensor]], Tensor]) -> Tensor:
+def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
+    """The region that holds each pixel after several levels.
+
+    Args:
+        parents: ``parents[t]`` maps each region of level t to its region of level t + 1, numbered within its
+            image; level 0 are the pixels.
+        offsets: ``offsets[t]`` says where each image's regions of level t begin in packed order.
+
+    Shape:
+        parents[t] ``(ΣN^(t),)`` int32, offsets[t] ``(B + 1,)`` int64, answer ``(ΣN^(0),)`` int32.
+    """
+    labels = parents[-1]
+    for lower, above, below in reversed(list(zip(parents[:-1], offsets[1:-1], offsets[:-2], strict=True))):
+        labels = labels[lower + above[:-1].repeat_interleave(below.diff(), output_size=len(lower))]
+    return labels
+
+
+def flatten(levels: Levels, features: Tensor) -> Tensor:
     """All levels in one: the region of each pixel, ``(B, H, W)``."""
     return compose([parents for parents, _ in levels], level_offsets(levels, features)).view(
         len(features), *features.shape[2:])

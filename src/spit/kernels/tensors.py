@@ -37,7 +37,6 @@ def on_tensors(operation: Callable[..., Any]) -> Callable[..., Any]:
 
 between = on_tensors(numba.between)
 color_patches = on_tensors(numba.color_patches)
-compose = on_tensors(numba.compose)
 diffuse = on_tensors(numba.diffuse)
 draw_sites = on_tensors(numba.draw_sites)
 gradient_histogram = on_tensors(numba.gradient_histogram)
@@ -54,7 +53,10 @@ superpixels = on_tensors(numba.superpixels)
 _float32_features = on_tensors(numba.region_features)
 
 
-def region_features(*arguments: Any, dtype: torch.dtype = torch.float32) -> Tensor:
+def region_features(images: Tensor, table: Tensor | None, gradients: Tensor | None, labels: Tensor, offsets: Tensor,
+                    boxes: Tensor, windows: Tensor, resolution: int, masked: bool, position: tuple[int, float],
+                    texture: tuple[int, float], dtype: torch.dtype = torch.float32) -> Tensor:
     """See :func:`spit.kernels.reference.region_features`."""
-    features: Tensor = _float32_features(*arguments).to(dtype)
+    features: Tensor = _float32_features(images, table, gradients, labels, offsets, boxes, windows, resolution, masked,
+                                         position, texture).to(dtype)
     return features

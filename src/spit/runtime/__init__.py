@@ -10,6 +10,7 @@ Example:
     ...     print(name, probability)
 """
 
-from spit.runtime.pipeline import Answer, Guess, Runtime, load
+from spit.data.classes import Guess
+from spit.runtime.pipeline import Answer, Runtime, load
 
 __all__ = ["Answer", "Guess", "Runtime", "load"]

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL.Image import Image as Picture
 
-from spit.data.classes import printable_names
+from spit.data.classes import Guess, printable_names
 from spit.data.crops import central_pixels
 from spit.data.images import ImageSource, decode, to_rgb
 from spit.documents import read_json, reason
@@ -23,13 +23,6 @@ KEY = "spit"  # of the description in an ONNX file
 EXTRACTOR = "interpolating"  # the φ of spit, by its name in a config
 LARGEST = 2**14  # side of a square
 SEEN = 2**18  # most pixels of a whole image, as for spit.load
-
-
-class Guess(NamedTuple):
-    """A class name and the probability that the model gives it."""
-
-    name: str
-    probability: float
 
 
 @dataclass(frozen=True, eq=False)

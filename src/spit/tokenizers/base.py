@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from spit import kernels
 from spit.images import Images, image_blocks
 from spit.interruption import may_stop
 from spit.options import Options
@@ -28,16 +27,14 @@ class Tokenizer(Options, ABC):
     family: ClassVar[str] = ""
     """The row of the paper's tables that these tokens belong to: patch, voronoi or superpixel; empty for others."""
 
-    def __call__(self, images: Images, *, threads: int | None = None) -> Partition:
+    def __call__(self, images: Images) -> Partition:
         """Partition every image. The result for an image never depends on the others.
 
         Args:
             images: ``(B, C, H, W)``, one ``(C, H, W)``, or a list of ``(C, H, W)`` of different sizes; uint8, or
                 floats in [0, 1]. They are not modified.
-            threads: CPU threads, an image each (default: ``torch.get_num_threads()``). The labels do not depend on it.
         """
-        with kernels.threads(threads):
-            return Partition.cat([self._cut(block) for block in image_blocks(images)])
+        return Partition.cat([self._cut(block) for block in image_blocks(images)])
 
     def _cut(self, block: Tensor) -> Partition:
         may_stop()

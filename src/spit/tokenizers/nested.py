@@ -25,17 +25,16 @@ class NestedTokenizer(Tokenizer):
     def partition(self, block: Tensor) -> Partition:
         return self.refined(self.levels_of(block)[-1], block)
 
-    def hierarchy(self, images: Images, *, threads: int | None = None) -> Hierarchy:
+    def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
 
         The final merge and the bound on the count, if set, add levels after π^(T). Refinement moves the boundaries of
         the last level; the levels below are cut along them, so that all stay nested.
 
         Args:
-            images, threads: as for ``self(images)``.
+            images: as for ``self(images)``.
         """
-        with kernels.threads(threads):
-            return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
+        return Hierarchy.cat([self._hierarchy(block) for block in image_blocks(images)])
 
     def _hierarchy(self, block: Tensor) -> Hierarchy:
         levels = self.levels_of(block)

@@ -64,7 +64,6 @@ backend.scharr(images)
 backend.scharr(images[:, :1].byte())
 backend.refine(labels, offsets, images.byte(), 1)
 backend.region_boxes(labels, offsets)
-backend.compose([labels.flatten(), labels.flatten()], [torch.tensor([0, size * size])] * 3)
 backend.color_patches(images, labels, offsets, boxes, 16)
 backend.color_patches(images[:, :1], labels, offsets, boxes, 1)
 for sigma in (0.0, 0.025, 0.05):
@@ -84,7 +83,7 @@ print(*sorted({name for name, _ in kernels}))
 """
 
 KERNELS = {
-    "_add_pixels", "_attend", "_boxes", "choose", "_color_patches", "_compose", "count_roots", "_diffuse", "_flip",
+    "_add_pixels", "_attend", "_boxes", "choose", "_color_patches", "count_roots", "_diffuse", "_flip",
     "_gradient_histogram", "link_pixels", "_look_up", "_mean_slopes", "_move", "_nearest", "number_roots", "_owners",
     "_position_histogram", "region_points", "relabel", "_scharr", "shorten", "_slopes_of_keys",
     "_slopes_of_queries", "start_alone", "sum_pixels", "sum_regions", "_tabulate", "unite_edges", "weigh_edges",

@@ -7,12 +7,12 @@ from spit.kernels.numba.features import color_patches, region_features, scharr
 from spit.kernels.numba.histograms import gradient_histogram, position_histogram
 from spit.kernels.numba.preprocess import diffuse, look_up, saturate, superpixel_features
 from spit.kernels.numba.refinement import refine
-from spit.kernels.numba.regions import compose, region_boxes
+from spit.kernels.numba.regions import region_boxes
 from spit.kernels.numba.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.numba.voronoi import draw_sites, nearest_sites
 
 __all__ = [
-    "between", "color_patches", "compose", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
+    "between", "color_patches", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
     "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr", "superpixel_features",
     "superpixel_labels", "superpixels",
 ]

@@ -10,12 +10,12 @@ from spit.kernels.numba.compilation import compiled
 from spit.kernels.numba.threads import for_each_image
 
 
-def check_labels(labels: Iterable[Array], offsets: Array, noun: str = "labels") -> None:
+def check_labels(labels: Iterable[Array], offsets: Array) -> None:
     """Raise ValueError if a loop would index outside its memory: labels can be changed after they were checked."""
     for image, count in zip(labels, np.diff(offsets).tolist(), strict=True):
         low, high = image.min(), image.max()
         if low < 0 or high >= count:
-            raise ValueError(f"expected {noun} 0 to {count - 1}, got {low} to {high}; they were changed after the "
+            raise ValueError(f"expected labels 0 to {count - 1}, got {low} to {high}; they were changed after the "
                              "partition was made: make another one from them")
 
 
@@ -56,20 +56,8 @@ def _fill_boxes(labels: Array, out: Array) -> None:
             out[v, 0], out[v, 1] = 0, 0
 
 
-def compose(parents: Sequence[Array], offsets: Sequence[Array]) -> Array:
-    """See :func:`spit.kernels.reference.compose`."""
-    if len(parents) == 1:
-        return parents[0]
-    levels = [split(level, ends) for level, ends in zip(parents, offsets[:-1], strict=True)]
-    for level, above in zip(levels, offsets[1:], strict=True):
-        check_labels(level, above, "parents")
-    answer = np.empty_like(parents[0])
-    for_each_image(lambda *images: climb(images[:-1], images[-1]), *levels, split(answer, offsets[0]))
-    return answer
-
-
 def climb(levels: Sequence[Array], out: Array) -> None:
-    """:func:`compose` of one image."""
+    """The region that holds each pixel of an image after several levels, from the parents of each."""
     upper = levels[-1]
     for lower in levels[-2:0:-1]:  # from the coarse end: only the last step is as long as the image
         above = np.empty_like(lower)

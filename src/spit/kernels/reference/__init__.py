@@ -16,13 +16,13 @@ from spit.kernels.reference.features import (
 )
 from spit.kernels.reference.preprocess import diffuse, look_up
 from spit.kernels.reference.refinement import refine
-from spit.kernels.reference.regions import compose, region_boxes
+from spit.kernels.reference.regions import region_boxes
 from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels
 from spit.kernels.reference.voronoi import nearest_sites
 from spit.kernels.sites import draw_sites
 
 __all__ = [
-    "between", "color_patches", "compose", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
+    "between", "color_patches", "diffuse", "draw_sites", "gradient_histogram", "look_up", "nearest_sites",
     "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr",
     "superpixel_features", "superpixel_labels", "superpixels",
 ]

@@ -1,6 +1,4 @@
-"""Regions of a partition: boxes, and the way up a hierarchy."""
-
-from collections.abc import Sequence
+"""Boxes of the regions of a partition."""
 
 import torch
 from torch import Tensor
@@ -26,20 +24,3 @@ def region_boxes(labels: Tensor, offsets: Tensor, rows: int | None = None) -> Te
         corner.scatter_reduce(0, packed, y + 1, "amax", include_self=False),
         corner.scatter_reduce(0, packed, x + 1, "amax", include_self=False),
     ], dim=1).int()
-
-
-def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
-    """The region that holds each pixel after several levels.
-
-    Args:
-        parents: ``parents[t]`` maps each region of level t to its region of level t + 1, numbered within its
-            image; level 0 are the pixels.
-        offsets: ``offsets[t]`` says where each image's regions of level t begin in packed order.
-
-    Shape:
-        parents[t] ``(ΣN^(t),)`` int32, offsets[t] ``(B + 1,)`` int64, answer ``(ΣN^(0),)`` int32.
-    """
-    labels = parents[-1]
-    for lower, above, below in reversed(list(zip(parents[:-1], offsets[1:-1], offsets[:-2], strict=True))):
-        labels = labels[lower + above[:-1].repeat_interleave(below.diff())]
-    return labels

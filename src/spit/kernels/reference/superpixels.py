@@ -17,7 +17,6 @@ from spit.kernels.reference.contraction import (
     sum_regions,
 )
 from spit.kernels.reference.forest import components, keep_heaviest, merge_below
-from spit.kernels.reference.regions import compose
 from spit.kernels.rules import EUCLIDEAN, Rules
 
 
@@ -43,7 +42,7 @@ def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
         features ``(B, C, H, W)`` int16 to labels ``(B, H, W)`` int32 and counts ``(B,)`` int64.
     """
     levels = superpixels(features, rules)
-    return flatten(levels, features, compose), levels[-1][1]
+    return flatten(levels, features), levels[-1][1]
 
 
 def between(features: Tensor, labels: Tensor, ceiling: Tensor | None, count: int) -> Tensor:

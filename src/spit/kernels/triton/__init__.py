@@ -9,7 +9,7 @@ from spit.kernels.triton.features import color_patches, region_features, scharr
 from spit.kernels.triton.histograms import gradient_histogram, position_histogram
 from spit.kernels.triton.preprocess import diffuse, look_up
 from spit.kernels.triton.refinement import refine
-from spit.kernels.triton.regions import compose, region_boxes
+from spit.kernels.triton.regions import region_boxes
 from spit.kernels.triton.superpixels import superpixel_labels, superpixels
 from spit.kernels.triton.voronoi import nearest_sites
 

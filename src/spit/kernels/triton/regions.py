@@ -1,7 +1,5 @@
 """Regions of a partition in Triton: boxes, and the way up a hierarchy."""
 
-from collections.abc import Sequence
-
 import torch
 import triton
 import triton.language as tl
@@ -36,18 +34,6 @@ def owners(offsets: Tensor, total: int) -> Tensor:
     owner = torch.zeros(total, dtype=torch.int32, device=offsets.device)
     _owners[(len(offsets) - 1,)](offsets, owner, BLOCK)
     return owner
-
-
-def compose(parents: Sequence[Tensor], offsets: Sequence[Tensor]) -> Tensor:
-    """See :func:`spit.kernels.reference.compose`."""
-    labels = parents[-1]
-    for lower, below, above in reversed(list(zip(parents[:-1], offsets[:-2], offsets[1:-1], strict=True))):
-        answer = torch.empty_like(lower)
-        batch = len(below) - 1
-        programs = max(blocks(len(lower)) // batch, 1)
-        _compose[(programs, batch)](lower, labels, below, above, answer, BLOCK)
-        labels = answer
-    return labels
 
 
 @triton.jit
@@ -108,18 +94,6 @@ def _flip(boxes, count, height, width, BLOCK: tl.constexpr):
     full = (region < count) & (tl.load(box + 2, region < count, 0) > 0)
     tl.store(box, height - tl.load(box, full, 0), full)
     tl.store(box + 1, width - tl.load(box + 1, full, 0), full)
-
-
-@triton.jit
-def _compose(lower, upper, below, above, out, BLOCK: tl.constexpr):
-    image = tl.program_id(1)
-    first = tl.load(below + image)
-    last = tl.load(below + image + 1)
-    start = tl.load(above + image)
-    for chunk in range(first + tl.program_id(0) * BLOCK, last, tl.num_programs(0) * BLOCK):
-        v = chunk + tl.arange(0, BLOCK)
-        inside = v < last
-        tl.store(out + v, tl.load(upper + start + tl.load(lower + v, inside, 0), inside, 0), inside)
 
 
 @triton.jit

@@ -10,12 +10,11 @@ import torch
 import triton
 from torch import Tensor
 
-from spit.kernels.portable import Levels, flatten
+from spit.kernels.portable import Levels, compose, flatten
 from spit.kernels.recording import replay
 from spit.kernels.rules import EUCLIDEAN, SCALE, Rules
 from spit.kernels.triton import contraction, forest, regions
 from spit.kernels.triton.launch import BLOCK, EXACT, blocks
-from spit.kernels.triton.regions import compose
 from spit.kernels.triton.tiles import ACROSS, LANES, cut
 from spit.tokens import offsets_of
 
@@ -50,7 +49,7 @@ def superpixel_labels(features: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     """
     if rules.max_tokens is not None:
         levels = superpixels(features, rules)
-        return flatten(levels, features, compose), levels[-1][1]
+        return flatten(levels, features), levels[-1][1]
     labels, counts = replay(_last_level, (features,), rules)
     return labels, counts
 
