@@ -296,7 +296,7 @@ def test_wrong_features_are_named(answer, error, message):
     (lambda tokens: tokens.replace(tokens.values[:, :3]), ValueError, r"width 8, got .*shape \(2, 3\); the backbone"),
     (lambda tokens: tokens.select(tokens.image_of < 0), ValueError, r"expected Tokens of \[2\] rows.*got \[0\] rows"),
 ])
-def test_a_wrong_backbone_is_named_when_the_model_is_made(answer, error, message):
+def test_a_wrong_backbone_is_named_when_it_answers(answer, error, message):
     class Wrong(torch.nn.Module):
         def __init__(self, width):
             super().__init__()
@@ -305,24 +305,6 @@ def test_a_wrong_backbone_is_named_when_the_model_is_made(answer, error, message
             return answer(tokens)
 
     register_backbone("wrong", Wrong)
+    model = SpitModel(SMALL.replace(backbone="wrong"))
     with pytest.raises(error, match=message):
-        SpitModel(SMALL.replace(backbone="wrong"))
-
-
-def test_making_a_model_draws_as_many_random_numbers_as_its_parts():
-    class Noisy(torch.nn.Module):
-        def __init__(self, width):
-            super().__init__()
-
-        def forward(self, tokens, recorder=None):
-            assert not self.training
-            return tokens.replace(tokens.values + torch.rand_like(tokens.values))
-
-    register_backbone("noisy", Noisy)
-    torch.manual_seed(0)
-    model = SpitModel(SMALL.replace(backbone="noisy"))
-    first = torch.rand(1)
-    torch.manual_seed(0)
-    spit.model.Embedder(model.extractor.width, 8), spit.model.ClassHead(8, 2)
-    assert torch.equal(torch.rand(1), first)
-    assert model.backbone.training
+        model.encode(spit.Tokens(torch.zeros(1, model.extractor.width), torch.tensor([0, 1])))

@@ -113,8 +113,6 @@ class SpitModel(nn.Module):
         self.backbone = config.create_backbone()
         self.head = ClassHead(config.width, config.num_classes)
         self.budgets: Sequence[Budget] | None = None  # in training, of each image; None takes the config's
-        if not isinstance(self.backbone, Transformer) and not self.embedder.class_token.is_meta:
-            self._try_backbone()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles are not compiled."""
@@ -304,14 +302,6 @@ class SpitModel(nn.Module):
         """A model that shares this one's tokenizer and parameters, with its own mode and hooks; it is not compiled."""
         shared = {id(tensor): tensor for tensors in (self.parameters(), self.buffers()) for tensor in tensors}
         return copy.deepcopy(self, {**shared, id(self.tokenizer): self.tokenizer})
-
-    @torch.no_grad()
-    def _try_backbone(self) -> None:
-        """Run a registered backbone on two tokens, so that a wrong width is found when the model is made."""
-        mode = self.training
-        with torch.random.fork_rng(devices=()):
-            self.eval().encode(Tokens(torch.zeros(1, self.embedder.projection.in_features), torch.tensor([0, 1])))
-        self.train(mode)
 
     def check(self, images: Images) -> ImageBlocks:
         """The images as blocks of one size, if they have the model's channels and device."""

@@ -27,7 +27,7 @@ def test_faults_are_lines_and_exit_code_1(spit: Run, monkeypatch: pytest.MonkeyP
     assert result.code == 1
     assert result.json["faults"] == ["the first", "the second"]
     assert result.json["versions"]["torch"].partition("+")[0] == torch.__version__.partition("+")[0]
-    assert {"spit", "python", "system", "backends", "devices", "caches", "free"} <= set(result.json)
+    assert {"spit", "python", "system", "backends", "devices", "caches"} <= set(result.json)
     assert {"spit: the first", "spit: the second"} <= set(spit("doctor").err.splitlines())
 
 

@@ -9,7 +9,7 @@ from spit.wording import plural
 
 
 def doctor(answering: JsonOnly) -> int:
-    """Check this installation: versions, backends, devices, caches, disk and memory, and the default model's answers.
+    """Check this installation: versions, backends, devices and caches, and the default model's answers.
 
     The answers on three sample images are compared with recorded ones. Every fault is one line on stderr, and the exit
     code is then 1. On a new machine this also compiles the kernels, so that nothing waits for them later. A report of a
@@ -39,11 +39,8 @@ def doctor(answering: JsonOnly) -> int:
 def _show(about: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items() if number)
     devices = ", ".join(" ".join([one["name"], one.get("model", "")]).strip() for one in about["devices"])
-    free = about["free"]
-    memory = "unknown" if free["memory_bytes"] is None else f"{free['memory_bytes'] / 2**30:.1f} GiB"
     show(f"spit {about['spit']['version']} in {about['spit']['folder']}\n"
          f"python {about['python']['version']}, {versions}\n"
          f"system {about['system']['name']}, {about['system']['cores']} cores\n"
          f"backends {', '.join(about['backends'])}; devices {devices}\n"
-         f"caches {', '.join(f'{name} {path}' for name, path in about['caches'].items())}\n"
-         f"free disk {free['disk_bytes'] / 2**30:.1f} GiB, memory {memory}")
+         f"caches {', '.join(f'{name} {path}' for name, path in about['caches'].items())}")

@@ -1,8 +1,7 @@
-"""What is here: versions, backends, devices, caches, disk and memory."""
+"""What is here: versions, backends, devices and caches."""
 
 import os
 import platform
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -33,7 +32,6 @@ def describe_machine() -> dict[str, Any]:
         "backends": backends(),
         "devices": devices(),
         "caches": {name: str(path) if path else None for name, path in caches().items()},
-        "free": {"disk_bytes": free_disk(), "memory_bytes": free_memory()},
     }
 
 
@@ -74,18 +72,3 @@ def caches() -> dict[str, Path | None]:
     compiled = gather.stats.cache_path
     hub = os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", Path.home() / ".cache/huggingface")) / "hub"
     return {"numba": Path(compiled) if compiled else None, "hub": Path(hub), "temporary": Path(tempfile.gettempdir())}
-
-
-def free_disk() -> int:
-    """Free bytes where temporary files go."""
-    return shutil.disk_usage(tempfile.gettempdir()).free
-
-
-def free_memory() -> int | None:
-    """Bytes of memory that can be had without swapping; None where the system does not say."""
-    table = Path("/proc/meminfo")
-    if table.exists():
-        for line in table.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return None

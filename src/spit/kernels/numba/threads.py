@@ -1,6 +1,5 @@
 """One thread per image: compiled loops release the GIL and share nothing between images."""
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,24 +21,14 @@ def for_each_image(kernel: Callable[..., Any], *images: Iterable[Any]) -> list[A
     if threads <= 1:
         return [kernel(*call) for call in calls]
     answers: list[Any] = [None] * len(calls)
-    waiting = deque(range(len(calls)))
 
-    def work() -> None:
-        """Take images until none are left. A task for each would cost as much as a small kernel."""
-        while waiting:
-            try:
-                b = waiting.popleft()
-            except IndexError:  # another thread took it
-                return
-            try:
-                answers[b] = kernel(*calls[b])
-            except BaseException:
-                waiting.clear()
-                raise
+    def work(first: int) -> None:  # a task for each image would cost as much as a small kernel
+        for b in range(first, len(calls), threads):
+            answers[b] = kernel(*calls[b])
 
     with ThreadPoolExecutor(threads - 1, thread_name_prefix="spit") as pool:
-        others = [pool.submit(work) for _ in range(threads - 1)]
-        work()
+        others = [pool.submit(work, first) for first in range(1, threads)]
+        work(0)
     for other in others:
         other.result()
     return answers
