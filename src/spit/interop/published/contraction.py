@@ -4,8 +4,6 @@ Features are integers, ±ONE for ±1. Sums and products are exact int64, and a w
 operation at a time. So labels are the same bit for bit on every device, alone and in any batch.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -36,45 +34,33 @@ def published_superpixels(features: Tensor, levels: int, compactness: float, thr
     Shape:
         features ``(B, C, H, W)`` of any integer dtype; each level as in :func:`spit.kernels.superpixels`.
     """
-    graph = _pixels(features)
-    found = []
-    for level in range(levels):
-        found.append(graph.contract(_break_pairs(graph.choose(compactness, loops=level > 0))))
+    graph = _Graph(features)
+    found = [graph.contract(_break_pairs(graph.choose(compactness, loops=level > 0))) for level in range(levels)]
     if threshold > 0:
         found.append(graph.contract(graph.close(threshold)))
     return found
 
 
-def _pixels(features: Tensor) -> "_Graph":
-    """The graph of all pixels of all images."""
-    batch, channels, height, width = features.shape
-    device = features.device
-    numbers = torch.arange(batch * height * width, device=device).view(batch, height, width)
-    y = torch.arange(height, device=device)[:, None].expand(batch, height, width).flatten()
-    x = torch.arange(width, device=device).expand(batch, height, width).flatten()
-    return _Graph(
-        batch, torch.arange(batch, device=device).repeat_interleave(height * width),
-        torch.cat([numbers[:, :-1].flatten(), numbers[:, :, :-1].flatten()]),
-        torch.cat([numbers[:, 1:].flatten(), numbers[:, :, 1:].flatten()]),
-        features.movedim(1, -1).reshape(-1, channels).long(), torch.ones_like(y), torch.stack([y, x, -y, -x], 1))
-
-
-@dataclass
 class _Graph:
-    """The regions of all images, image by image, and the edges between neighbours.
+    """The regions of all images, image by image, and the edges between neighbours; at first every pixel is a region.
 
     Shape:
         image_of and sizes ``(V,)``, u and v ``(E,)``, features ``(V, C)``, corners ``(V, 4)``: first row and column,
         and minus the last ones. All int64.
     """
 
-    batch: int
-    image_of: Tensor
-    u: Tensor
-    v: Tensor
-    features: Tensor
-    sizes: Tensor
-    corners: Tensor
+    def __init__(self, pixels: Tensor) -> None:
+        self.batch, channels, height, width = pixels.shape
+        shape, device = (self.batch, height, width), pixels.device
+        numbers = torch.arange(self.batch * height * width, device=device).view(shape)
+        y = torch.arange(height, device=device)[:, None].expand(shape).flatten()
+        x = torch.arange(width, device=device).expand(shape).flatten()
+        self.image_of = torch.arange(self.batch, device=device).repeat_interleave(height * width)
+        self.u = torch.cat([numbers[:, :-1].flatten(), numbers[:, :, :-1].flatten()])
+        self.v = torch.cat([numbers[:, 1:].flatten(), numbers[:, :, 1:].flatten()])
+        self.features = pixels.movedim(1, -1).reshape(-1, channels).long()
+        self.sizes = torch.ones_like(y)
+        self.corners = torch.stack([y, x, -y, -x], 1)
 
     def choose(self, compactness: float, loops: bool) -> Tensor:
         """The neighbour, or itself, that each region joins, ``(V,)``."""
