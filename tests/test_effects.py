@@ -64,7 +64,7 @@ CALLS: dict[str, Call] = {
     "FeatureExtractor": lambda it: spit.FeatureExtractor()(it.batch, spit.PatchTokenizer(16)(it.batch)),
     "PatchTokenizer": lambda it: spit.PatchTokenizer(16)(it.batch),
     "VoronoiTokenizer": lambda it: spit.VoronoiTokenizer(16)(it.batch),
-    "SuperpixelTokenizer": lambda it: spit.SuperpixelTokenizer(refine=1)(it.batch, threads=2),
+    "SuperpixelTokenizer": lambda it: spit.SuperpixelTokenizer(refine=1)(it.batch),
     "Hierarchy": lambda it: spit.SuperpixelTokenizer().hierarchy(it.image).at(9),
     "Partition": lambda it: spit.Partition.from_labels(torch.zeros(1, 4, 4, dtype=torch.int64)).boundaries(),
     "SpitModel": lambda it: it.model(it.batch, record=("attention", "features")),
