@@ -17,7 +17,7 @@ def test_a_program_of_torch(spit: Run, save_tiny: Callable[..., Path], tmp_path:
     assert result.code == 0
     assert result.err.splitlines() == ["spit: Tracing the graph", "spit: Converting it to torch, float32",
                                        "spit: Comparing logits with torch's"]
-    assert "torch, float32, from tokens" in result.out
+    assert "torch, float32" in result.out
     assert "at 10 token counts from 1 to 4096" in result.out
     program = torch.export.load(tmp_path / "tiny.pt2").module()
     assert program(torch.rand(5, 64))[0].shape == (1, 3)
@@ -26,7 +26,7 @@ def test_a_program_of_torch(spit: Run, save_tiny: Callable[..., Path], tmp_path:
 def test_json(spit: Run, save_tiny: Callable[..., Path], tmp_path: Path) -> None:
     model = save_tiny(num_classes=3, tokenizer="patch", tokenizer_options={"size": 4})
     document = spit("export", "--model", model, "--format", "torch", "-o", tmp_path / "tiny.pt2", "--json").json
-    assert (document["input"], document["precision"]) == ("pixels", "float32")
+    assert document["precision"] == "float32"
     assert len(document["differences"]) == 10
     assert document["bytes"] == (tmp_path / "tiny.pt2").stat().st_size
 
@@ -35,7 +35,6 @@ def test_what_is_wrong_is_one_line(spit: Run, save_tiny: Callable[..., Path], tm
     target = tmp_path / "tiny.pt2"
     assert "format onnx has it" in spit("export", "spit_tiny_16", "--format", "torch", "--precision", "int8", "-o",
                                         target).error
-    assert "square patches" in spit("export", save_tiny(), "--format", "torch", "--input", "pixels", "-o", target).error
     assert "a folder that exists" in spit("export", save_tiny(), "--format", "torch", "-o",
                                           tmp_path / "nowhere" / "a.pt2").error
     for name in ("x.foo", "x", "x.pt2"):

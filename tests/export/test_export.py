@@ -9,7 +9,7 @@ import torch
 
 import spit
 from spit.errors import SpitError
-from spit.export import Exporting, PixelGraph, TokenGraph, export, files
+from spit.export import Exporting, TokenGraph, export, files
 from spit.export.check import COUNTS
 from spit.runtime.pipeline import KEY
 
@@ -28,24 +28,6 @@ def session(path: Path) -> Any:
     import onnxruntime
 
     return onnxruntime.InferenceSession(path)
-
-
-@pytest.mark.parametrize("options", [
-    {}, {"position_sigma": 0.0}, {"normalization": "imagenet"},
-])
-@pytest.mark.parametrize("size", [(32, 32), (48, 80)])
-def test_the_graph_of_pixels_is_the_model(options: dict[str, Any], size: tuple[int, int]) -> None:
-    model = small("vit_tiny_16", gradients=False, **options)
-    images = torch.rand(2, 3, *size, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        graph = PixelGraph(model).eval()
-        torch.testing.assert_close(graph.features(images).flatten(0, 1), model.tokenize(images)[1].values, atol=2e-6,
-                                   rtol=1e-4)
-        logits, class_token, tokens = graph(images)
-        out = model(images, record=())
-    torch.testing.assert_close(logits, out.logits, atol=2e-6, rtol=1e-5)
-    torch.testing.assert_close(class_token, out.class_token, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(tokens.flatten(0, 1), out.tokens.values, atol=1e-5, rtol=1e-5)
 
 
 def test_the_graph_of_tokens_is_the_model() -> None:
@@ -91,22 +73,6 @@ def test_a_file_for_classes_alone(name: str, tmp_path: Path) -> None:
     assert repr(classes) == repr(whole)
 
 
-def test_onnx_of_a_vit_from_pixels(tmp_path: Path) -> None:
-    for package in ONNX:
-        pytest.importorskip(package)
-    model = small("vit_tiny_16", gradients=False)
-    written = export(model, tmp_path / "vit.onnx")
-    assert written.input == "pixels"
-    assert len(written.differences) == 10
-    assert written.difference < 1e-5
-    images = torch.rand(3, 3, 64, 32, generator=torch.Generator().manual_seed(3))
-    logits = session(written.path).run(["logits"], {"images": images.numpy()})[0]
-    with torch.no_grad():
-        torch.testing.assert_close(torch.from_numpy(logits), model(images), atol=1e-5, rtol=1e-5)
-    pixels = images[0].mul(255).byte().permute(1, 2, 0).numpy()
-    assert spit.runtime.load(written.path)(pixels).tokens.shape == (196, 192)
-
-
 def test_torch_program(tmp_path: Path) -> None:
     model = small()
     written = export(model, tmp_path / "model.pt2", Exporting(format="torch"))
@@ -136,8 +102,3 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
         export(small(training=True), tmp_path / "a.pt2", torch_file)
     with pytest.raises(SpitError, match="a folder that exists"):
         export(model, tmp_path / "nowhere" / "a.pt2", torch_file)
-    with pytest.raises(ValueError, match="square patches"):
-        export(model, tmp_path / "a.pt2", Exporting(format="torch", input="pixels"))
-    for options in ({"resolution": 8, "gradients": False}, {"gradients": True}):
-        with pytest.raises(ValueError, match="input='tokens'"):
-            PixelGraph(small("vit_tiny_16", **options))

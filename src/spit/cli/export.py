@@ -47,10 +47,10 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
         tell(written.warning)
     if answering.as_json:
         print_json({"model": model, "file": str(written.path), "bytes": written.size, "format": exporting.format,
-                    "precision": exporting.precision, "input": written.input, "warning": written.warning,
+                    "precision": exporting.precision, "warning": written.warning,
                     "differences": {str(count): value for count, value in written.differences.items()}})
     else:
-        show(f"{shown(output)}: {exporting.format}, {exporting.precision}, from {written.input}, outputs "
+        show(f"{shown(output)}: {exporting.format}, {exporting.precision}, outputs "
              f"{exporting.outputs}, {written.size / 1e6:.1f} MB\nLogits differ from torch's by at most "
              f"{written.difference:.2g}, at {len(written.differences)} token counts from {min(written.differences)} to "
              f"{max(written.differences)}")

@@ -4,6 +4,6 @@ from spit.lazy import lazily
 
 __getattr__ = lazily(__name__, {
     "files": ["Exported", "export"],
-    "graphs": ["PixelGraph", "TokenGraph"],
+    "graphs": ["TokenGraph"],
     "options": ["Exporting"],
 })

@@ -21,7 +21,7 @@ from torch.export import Dim, ExportedProgram
 from spit import __version__
 from spit.errors import MissingExtra, SpitError
 from spit.export.check import differences
-from spit.export.graphs import PixelGraph, TokenGraph, takes_pixels
+from spit.export.graphs import TokenGraph
 from spit.export.options import Exporting
 from spit.features import FeatureExtractor
 from spit.files import write_whole
@@ -33,8 +33,6 @@ from spit.weights import digest
 
 OPSET = 20
 MOST_TOKENS = 4096
-MOST_SQUARES = 256  # along a side of an image
-MOST_IMAGES = 4096
 TOLERANCES = {"float32": 1e-4, "float16": 0.05}  # of logits, over the largest if that is above 1; int8 has none
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 Run = Callable[[Tensor], Tensor]
@@ -45,14 +43,12 @@ class Exported:
     """What was written, and how far its logits are from torch's.
 
     Attributes:
-        input: what the graph takes, tokens or pixels.
         size: of the file, in bytes.
         differences: the largest absolute difference of logits, by the number of tokens.
         warning: what :mod:`spit.runtime` cannot do with the file, and what to do; empty if it runs it on images.
     """
 
     path: Path
-    input: str
     size: int
     differences: Mapping[int, float]
     warning: str = ""
@@ -67,17 +63,16 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
            progress: Callable[[str], None] = lambda stage: None) -> Exported:
     """Write a model as one file that runs without spit, and without torch if it is ONNX.
 
-    The graph is γ, f and h of one image from token features ``(N, F)``, N from 1 to 4,096; or, for a ViT on square
-    patches without gradient features, the whole model from ``(B, 3, H, W)`` images in [0, 1], whose sides are 2 to 256
-    patches. Its outputs are ``logits``, ``class_token`` and ``tokens``, the last one not with ``outputs="classes"``.
-    What :mod:`spit.runtime` needs beside it is in the file's metadata.
+    The graph is γ, f and h of one image from token features ``(N, F)``, N from 1 to 4,096. Its outputs are ``logits``,
+    ``class_token`` and ``tokens``, the last one not with ``outputs="classes"``. What :mod:`spit.runtime` needs beside
+    it is in the file's metadata.
 
     The logits of ten token counts are compared with torch's before anything is written.
 
     Args:
         model: in evaluation mode, on the CPU; it is not modified.
         path: of the file. An old one is replaced when the new one is whole.
-        exporting: format, precision, input and outputs.
+        exporting: format, precision and outputs.
         progress: called with each stage.
 
     Raises:
@@ -98,8 +93,8 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
         for package in PACKAGES:
             if find_spec(package) is None:
                 raise MissingExtra(package, "onnx", "exporting to ONNX")
-    graph = _graph(model, exporting)
-    about = describe(model, graph, exporting)
+    graph = TokenGraph(model, exporting.outputs).eval()
+    about = describe(model, exporting)
     description = json.dumps(about)
     written = copy.deepcopy(graph).half() if exporting.precision == "float16" else graph
     progress("Tracing the graph")
@@ -110,22 +105,22 @@ def export(model: SpitModel, path: str | os.PathLike[str], exporting: Exporting 
     else:
         data, run = _onnx_file(program, written, description, exporting.precision)
     progress("Comparing logits with torch's")
-    found, largest = differences(model, graph, run)
+    found, largest = differences(model, run)
     bound = TOLERANCES.get(exporting.precision, float("inf")) * max(1.0, largest)
     if not max(found.values()) <= bound:
         raise SpitError(f"expected logits within {bound:g} of torch's, got a difference of {max(found.values()):g}; "
                         "nothing was written")
     write_whole(path, data)
-    return Exported(path, graph.kind, len(data), found, _warning(path, about) if exporting.format == "onnx" else "")
+    return Exported(path, len(data), found, _warning(path, about) if exporting.format == "onnx" else "")
 
 
-def describe(model: SpitModel, graph: TokenGraph, exporting: Exporting) -> dict[str, Any]:
+def describe(model: SpitModel, exporting: Exporting) -> dict[str, Any]:
     """What a caller has to know about a model to run its graph, as JSON has it."""
     config, tokenizer, extractor = model.config, model.tokenizer, model.extractor
     return {
         "format": FORMAT,
         "version": __version__,
-        "input": graph.kind,
+        "input": "tokens",
         "precision": exporting.precision,
         "digest": digest(model),
         "size": config.eval_size or SIZE,
@@ -148,25 +143,11 @@ def _warning(path: Path, about: Mapping[str, Any]) -> str:
     return ""
 
 
-def _graph(model: SpitModel, exporting: Exporting) -> TokenGraph:
-    given = exporting.input
-    if given == "auto":
-        given = "pixels" if takes_pixels(model) else "tokens"
-    return (PixelGraph if given == "pixels" else TokenGraph)(model, exporting.outputs).eval()
-
-
 def _trace(graph: TokenGraph) -> ExportedProgram:
-    """The graph with dynamic sizes."""
-    if isinstance(graph, PixelGraph):
-        side = graph.side
-        example = torch.zeros(2, graph.extractor.channels, 3 * side, 4 * side)
-        sizes = {0: Dim("batch", min=1, max=MOST_IMAGES), 2: side * Dim("rows", min=2, max=MOST_SQUARES),
-                 3: side * Dim("columns", min=2, max=MOST_SQUARES)}
-    else:
-        example = torch.zeros(7, graph.embedder.projection.in_features)
-        sizes = {0: Dim("count", min=1, max=MOST_TOKENS)}
+    """The graph with a dynamic number of tokens."""
+    example = torch.zeros(7, graph.embedder.projection.in_features)
     with torch.no_grad():
-        return torch.export.export(graph, (example,), dynamic_shapes=(sizes,))
+        return torch.export.export(graph, (example,), dynamic_shapes=({0: Dim("count", min=1, max=MOST_TOKENS)},))
 
 
 def _torch_file(program: ExportedProgram, description: str) -> tuple[bytes, Run]:
@@ -182,7 +163,7 @@ def _onnx_file(program: ExportedProgram, graph: TokenGraph, description: str, pr
     import onnxruntime
 
     with _quiet():
-        made = torch.onnx.export(program, (), input_names=[graph.name], output_names=list(graph.outputs),
+        made = torch.onnx.export(program, (), input_names=["features"], output_names=list(graph.outputs),
                                  opset_version=OPSET, dynamo=True)
     if made is None:
         raise RuntimeError("torch.onnx.export returned no program")
@@ -195,7 +176,7 @@ def _onnx_file(program: ExportedProgram, graph: TokenGraph, description: str, pr
     onnx.helper.set_model_props(proto, {KEY: description})
     data = proto.SerializeToString()
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    return data, lambda given: torch.from_numpy(session.run(["logits"], {graph.name: given.numpy()})[0])
+    return data, lambda given: torch.from_numpy(session.run(["logits"], {"features": given.numpy()})[0])
 
 
 def _quantize(proto: Any) -> Any:

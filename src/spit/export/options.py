@@ -16,9 +16,6 @@ class Exporting(Options):
     precision: Literal["float32", "float16", "int8"] = option(
         "float32", "Numbers of the network: float32, float16, or int8 (ONNX only: matrices of 8 bits, dynamic "
                    "quantisation by onnxruntime)")
-    input: Literal["auto", "tokens", "pixels"] = option(
-        "auto", "What the graph takes: tokens (features of one image's tokens), pixels (images, for square patches "
-                "without gradients), or auto (pixels if it can)")
     outputs: Literal["all", "classes"] = option(
         "all", "What the graph returns: all (logits, class_token and tokens), or classes (logits and class_token: the "
                "last block computes nothing else, which is faster)")

@@ -129,7 +129,7 @@ class Runtime:
         self.session = session
         self.description = dict(description)
         try:
-            self.input, size, crop = description["input"], description["size"], description["crop"]
+            size, crop = description["size"], description["crop"]
             self.tokenizer, self.extractor = make_parts(description)
             if not isinstance(size, int) or not 1 <= size <= LARGEST or not (crop is None or 0 < crop <= 1):
                 raise ValueError(f"size {size!r} and crop {crop!r}")
@@ -162,26 +162,18 @@ class Runtime:
         return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
     def tokenize(self, image: Array) -> tuple[Regions, Array]:
-        """τ and φ: the regions of what :meth:`read` returned, and what the graph takes.
+        """τ and φ: the regions of what :meth:`read` returned, and their features.
 
         Shape:
-            ``(3, H, W)`` uint8, contiguous, to features ``(N, F)``, or to ``(1, 3, H, W)`` in [0, 1] if the graph takes
-            pixels; float32.
+            ``(3, H, W)`` uint8, contiguous, to features ``(N, F)`` float32.
         """
         found = self.tokenizer(image)
-        if self.extractor is not None:
-            return found, self.extractor(image, found)
-        side = self.description["tokenizer_options"]["size"]
-        if any(length % side for length in image.shape[1:]):
-            raise ValueError(f"expected sides that are multiples of {side}, the patch, got {image.shape[1]} × "
-                             f"{image.shape[2]}; spit export --input tokens takes any")
-        return found, image[None].astype(np.float32) / np.float32(255)
+        return found, self.extractor(image, found)
 
     def classify(self, found: Regions, given: Array) -> Answer:
         """γ, f and h of what :meth:`tokenize` returned."""
-        name = "images" if self.extractor is None else "features"
-        logits, class_token, *tokens = self.session.run(None, {name: given})
-        own = tokens[0].reshape(found.count, -1) if tokens else None
+        logits, class_token, *tokens = self.session.run(None, {"features": given})
+        own = tokens[0] if tokens else None
         return Answer(found.labels, logits[0], class_token[0], own, self.class_names)
 
     def __repr__(self) -> str:
@@ -189,11 +181,12 @@ class Runtime:
                 f"{self.description['precision']}, digest {self.description['digest'][:12]})")
 
 
-def make_parts(description: Mapping[str, Any]) -> tuple[Tokenizer, Extractor | None]:
-    """τ, and φ if the graph takes its features; ValueError if they are not among those that need no torch."""
-    tokenizer = make_tokenizer(description["tokenizer"], description["tokenizer_options"])
+def make_parts(description: Mapping[str, Any]) -> tuple[Tokenizer, Extractor]:
+    """τ and φ; ValueError if they are not among those that need no torch."""
     if description["input"] != "tokens":
-        return tokenizer, None
+        raise ValueError("expected a graph that takes the features of tokens, got one of pixels, from an earlier "
+                         "version of spit; export the model again")
+    tokenizer = make_tokenizer(description["tokenizer"], description["tokenizer_options"])
     name = description.get("extractor", EXTRACTOR)
     if name != EXTRACTOR:
         raise ValueError(f"expected the features of spit, got {name!r}; spit.runtime has no features of your own: use "
