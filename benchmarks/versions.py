@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from provenance import arguments, launch, print_provenance
 
+from spit.errors import SpitError
+
 HERE = Path(__file__).parents[1] / "src"
 IMPORT = "import numpy as np, spit; spit.superpixels(np.zeros((8, 8, 3), np.uint8), n=4)"
 
@@ -28,6 +30,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=31, help="turns of each tree")
     parser.add_argument("--threads", type=int, default=1, help="of torch and the kernels")
     args = parser.parse_args()
+    if not (args.other / "spit").is_dir():
+        raise SpitError(f"expected the folder src of another tree, got {args.other}; git worktree add makes one")
     print_provenance(f"photos of scikit-image, {args.threads} thread(s)")
     trees = [Tree(folder, args.threads) for folder in (HERE, args.other.resolve())]
     print(f"{'':40s}{'this, ms':>10s}{'other, ms':>11s}{'ratio':>8s}  answers")
@@ -65,7 +69,7 @@ class Tree:
 
     def __init__(self, folder: Path, threads: int) -> None:
         self.folder = folder
-        command = [sys.executable, Path(__file__).with_name("versions_worker.py"), folder, str(threads)]
+        command = [sys.executable, Path(__file__).parent / "workers/versions.py", folder, str(threads)]
         self.process = subprocess.Popen(command, env=environment(folder), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
 

@@ -27,7 +27,7 @@ WITHOUT_DATA = {"attention", "attribution", "batch", "cliffs", "cpu", "explorer"
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],
          "phi": ["--images", "nowhere"], "scaling": ["--images", "nowhere"], "tau": ["--images", "nowhere"],
          "throughput": ["--images", "nowhere"], "latency": ["--images", "nowhere"], "peers": ["--images", "nowhere"],
-         "table": ["B1", "--data", "nowhere"],
+         "table": ["B1", "--data", "nowhere"], "versions": ["--other", "nowhere"],
          "imagenette": ["--photos", "nowhere", "--output", "made"],
          "photos": ["--output", "made"],
          "retrofit": ["--parent", "nowhere.pth", "--images", "nowhere", "--validation", "nowhere"]}

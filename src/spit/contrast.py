@@ -10,13 +10,17 @@ from spit.kernels.tables import CONTRAST_MEAN, CONTRAST_SHAPE, per_channel
 
 
 def contrast(images: Tensor) -> Tensor:
-    """Adjust the contrast of each channel and map it to [−1, 1] by 2y − 1 (App. B).
+    """Adjust the contrast of each channel by the Kumaraswamy CDF, and map it to [−1, 1] by 2y − 1 (App. B).
+
+        y = 1 − (1 − x^λ)^b,   b = −ln 2 / ln(1 − μ^λ),   which maps 0 to 0, the mean μ to ½ and 1 to 1
 
     Shape:
-        ``(B, C, H, W)`` in [0, 1] to ``(B, C, H, W)`` in [−1, 1].
+        ``(B, C, H, W)`` in [0, 1] to ``(B, C, H, W)`` in [−1, 1]; values outside are clamped.
 
     Note:
-        The paper gives constants for R, G, B. Any other number of channels uses their mean.
+        The paper gives μ and λ for R, G, B. Any other number of channels uses their mean. The slope is infinite at 0
+        and 1 (λ < 1, b < 1), and infinity times the 0 of a masked pixel is NaN, so the derivative is set to 1 at
+        exactly 0 and 1, and to 0 outside; the values are unchanged.
     """
     return 2 * _adjust(images, *_exponents(images.shape[1], images.dtype, images.device)) - 1
 
@@ -26,30 +30,8 @@ def _exponents(channels: int, dtype: torch.dtype, device: torch.device) -> tuple
     """λ and b of each channel."""
     with torch.inference_mode(False):
         mean, shape = (torch.from_numpy(per_channel(each, channels)) for each in (CONTRAST_MEAN, CONTRAST_SHAPE))
-        return shape.to(device, dtype), _outer_exponent(mean, shape).to(device, dtype)
-
-
-def kumaraswamy(x: Tensor, mean: Tensor | float, shape: Tensor | float) -> Tensor:
-    """The reparametrised Kumaraswamy CDF (App. B), which maps 0 to 0, the mean μ to ½ and 1 to 1.
-
-        1 − (1 − x^λ)^b,   b = −ln 2 / ln(1 − μ^λ)
-
-    Args:
-        x: values in [0, 1] of any floating dtype, which the result keeps. Values outside are clamped.
-        mean: μ in (0, 1), broadcast against x.
-        shape: λ > 0, broadcast against x.
-
-    Note:
-        The slope is infinite at 0 and 1 (λ < 1, b < 1), and infinity times the 0 of a masked pixel is NaN.
-        The derivative is therefore set to 1 at exactly 0 and 1, and to 0 outside; the values are unchanged.
-    """
-    mean = torch.as_tensor(mean, dtype=torch.float64)
-    shape = torch.as_tensor(shape, dtype=torch.float64)
-    return _adjust(x, shape.to(x), _outer_exponent(mean, shape).to(x))
-
-
-def _outer_exponent(mean: Tensor, shape: Tensor) -> Tensor:
-    return -math.log(2) / torch.log1p(-(mean**shape))
+        outer = -math.log(2) / torch.log1p(-(mean**shape))
+        return shape.to(device, dtype), outer.to(device, dtype)
 
 
 def _adjust(x: Tensor, shape: Tensor, b: Tensor) -> Tensor:

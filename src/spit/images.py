@@ -97,8 +97,12 @@ def _check(block: Tensor) -> None:
 def conversion(images: object) -> str:
     """How to convert an image of another type to a tensor."""
     if isinstance(images, np.ndarray):
+        if images.dtype == np.uint16:
+            return "convert it with (image / 65535).astype('float32') if its white is 65535"
         if images.dtype != np.uint8 and not np.issubdtype(images.dtype, np.floating):
             return "convert it with image.astype('uint8') if it has values from 0 to 255"
+        if images.shape[-1:] == (4,):
+            return "it has 4 channels: leave out the alpha with image[..., :3]"
         return "convert it with torch.from_numpy(image), and .movedim(-1, -3) if the channels are last"
     if type(images).__module__.startswith("PIL."):
         return ("convert it with torch.from_numpy(numpy.array(image.convert('RGB'))).movedim(-1, 0), "

@@ -7,7 +7,7 @@ import pytest
 from spit import attribution, segmentation
 
 NAMES = [*attribution.METHODS.values(), attribution.Prototypes, attribution.create_method, attribution.fit_prototypes,
-         attribution.occlude, attribution.rank_pixels, segmentation.Cut, segmentation.normalized_cut]
+         attribution.occlude, attribution.rank_pixels, segmentation.Cut]
 
 
 @pytest.mark.parametrize("public", NAMES, ids=lambda public: public.__name__)

@@ -25,7 +25,7 @@ def test_a_program_of_torch(spit: Run, save_tiny: Callable[..., Path], tmp_path:
 
 def test_json(spit: Run, save_tiny: Callable[..., Path], tmp_path: Path) -> None:
     model = save_tiny(num_classes=3, tokenizer="patch", tokenizer_options={"size": 4})
-    document = spit("export", "--model", model, "--format", "torch", "-o", tmp_path / "tiny.pt2", "--json").json
+    document = spit("export", model, "--format", "torch", "-o", tmp_path / "tiny.pt2", "--json").json
     assert document["precision"] == "float32"
     assert len(document["differences"]) == 10
     assert document["bytes"] == (tmp_path / "tiny.pt2").stat().st_size
@@ -46,8 +46,7 @@ def test_what_is_wrong_is_one_line(spit: Run, save_tiny: Callable[..., Path], tm
     assert f"got the file {tmp_path / 'file'}" in spit(
         "export", "no_such_model", "-o", tmp_path / "file/a.onnx").error
     to_torch = ("--format", "torch", "-o", target)
-    assert "expected one --model, got none" in spit("export", *to_torch).error
-    assert "expected one --model, got a, b" in spit("export", "b", "--model", "a", *to_torch).error
+    assert "MODEL" in spit("export", *to_torch).error
     assert not target.exists()
 
 

@@ -12,9 +12,8 @@ from PIL import Image
 from skimage.data import coffee
 
 from spit.data.crops import central_square
-from spit.data.decoded import to_device
 from spit.data.images import load_image
-from spit.data.photos import Centres, Photos, squash
+from spit.data.photos import Centres, Photos, squash, to_device
 from spit.errors import ImageError
 
 

@@ -87,13 +87,14 @@ def test_masks(counts: str, height: int, width: int) -> None:
 
 
 @cases(100)
-@given(st.binary(max_size=20) | DAMAGE.map(lambda changes: damaged(b'{"image": "a", "deaths": {"a": 1}}', changes)))
+@given(st.binary(max_size=20) | DAMAGE.map(lambda changes: damaged(b'["a", "b"]', changes)))
 def test_notes_of_attempts(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
     pytest.importorskip("pyarrow")
     from spit.batch.attempts import Attempts
 
     folder: Path = tmp_path_factory.getbasetemp()
     (folder / ".spit-attempt-00000.json").write_bytes(text)
-    with Attempts(folder, 0) as attempts:
-        assert attempts.failed
+    attempts = Attempts(folder, 0)
+    assert attempts.failed
+    with attempts.at_work():
         attempts.note("a")

@@ -174,7 +174,7 @@ def png(pixels: np.ndarray) -> bytes:
 @pytest.fixture(scope="module")
 def prediction(cat: bytes) -> spit.Prediction:
     pixels = torch.from_numpy(np.array(Image.open(io.BytesIO(cat)))).movedim(-1, 0)
-    return spit.load("spit_tiny_16", device="cpu")(pixels)
+    return spit.load("spit_tiny_16", device="cpu")(pixels, crop=False)
 
 
 def run_snippet(guest: Guest, folder: Path, files: dict[str, bytes], value: str) -> Any:

@@ -105,7 +105,8 @@ class Operation:
         elif self.method is not None:
             extra = self.method.config()
         return {"work": self.work.to_dict(), "model": self.predictor.digest, "config": model.config.to_dict(),
-                "tokenizer": {"name": TOKENIZERS.name_of(model.tokenizer), **_config(model.tokenizer)},
+                "tokenizer": {"name": TOKENIZERS.name_of(model.tokenizer), **(
+                    model.tokenizer.config() if hasattr(model.tokenizer, "config") else {})},  # a function has none
                 "size": self.size or (self.predictor.size if self.work.op in CROPPED else None), "with": extra}
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
@@ -174,11 +175,6 @@ class Operation:
             return tops
         maps = prediction.explain(self.method, [own[0] for own in indices])
         return [{**top, **_picture(values)} for top, values in zip(tops, maps, strict=True)]
-
-
-def _config(tokenizer: Any) -> dict[str, Any]:
-    """The options of a tokenizer; a function in the place of one has none."""
-    return tokenizer.config() if hasattr(tokenizer, "config") else {}
 
 
 def _picture(values: Tensor) -> Row:

@@ -1,31 +1,21 @@
 """``spit export``: a model as one file for onnxruntime or torch.export."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spit.cli.console import print_json, show, shown, tell, waiting
-from spit.cli.options import JsonOnly, Models
+from spit.cli.options import JsonOnly
 from spit.cli.outputs import check_folder
 from spit.export.options import Exporting
-from spit.options import Options, same
 
 ENDINGS = {"onnx": (".onnx",), "torch": (".pt2", ".pt", ".pth")}  # of files, by their format
-Source = Annotated[str | None, typer.Argument(metavar="MODEL", help="What --model takes.", show_default=False)]
+Source = Annotated[str, typer.Argument(metavar="MODEL", help="What --model takes elsewhere.", show_default=False)]
 File = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)]
 
 
-@dataclass(frozen=True)
-class Choice(Options):
-    """Which model."""
-
-    model: tuple[str, ...] = same(Models, "model", ())
-
-
-def export(*, source: Source = None, choice: Choice, exporting: Exporting, output: File,
-           answering: JsonOnly) -> int:
+def export(source: Source, *, exporting: Exporting, output: File, answering: JsonOnly) -> int:
     """Write a model as one file that runs without spit: ONNX, or a program of torch.export.
 
     The logits are compared with torch's at ten token counts, and the largest difference is printed; beyond the
@@ -37,16 +27,15 @@ def export(*, source: Source = None, choice: Choice, exporting: Exporting, outpu
         raise ValueError(f"expected --output to end in {' or '.join(endings)} for --format {exporting.format}, got "
                          f"{shown(output.name)}; rename it")
     check_folder(output.parent)
-    model = Models((*choice.model, *([] if source is None else [source]))).expect_one()
     from spit.export.files import export as write
     from spit.registry import load_model
 
     with waiting("Exporting", patience=0) as say:  # three stages, of which one can take half a minute
-        written = write(load_model(model), output, exporting, say)
+        written = write(load_model(source), output, exporting, say)
     if written.warning:
         tell(written.warning)
     if answering.as_json:
-        print_json({"model": model, "file": str(written.path), "bytes": written.size, "format": exporting.format,
+        print_json({"model": source, "file": str(written.path), "bytes": written.size, "format": exporting.format,
                     "precision": exporting.precision, "warning": written.warning,
                     "differences": {str(count): value for count, value in written.differences.items()}})
     else:

@@ -59,7 +59,7 @@ def normalization_table(normalization: str, channels: int) -> Array:
 
 
 def _contrast(channels: int) -> Array:
-    """2 (1 − (1 − x^λ)^b) − 1, see :func:`spit.contrast.kumaraswamy`, ``(C, 256)`` float64."""
+    """2 (1 − (1 − x^λ)^b) − 1, see :func:`spit.contrast.contrast`, ``(C, 256)`` float64."""
     mean, shape = (per_channel(constants, channels)[:, 0] for constants in (CONTRAST_MEAN, CONTRAST_SHAPE))
     x = np.arange(256) / 255
     b = -math.log(2) / np.log1p(-(mean**shape))

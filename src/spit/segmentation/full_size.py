@@ -47,7 +47,8 @@ def along_superpixels(image: Tensor, soft: Tensor, mask: Tensor) -> tuple[Tensor
                 crossed.append((slice(top, min(top + TILE, height)), slice(left, min(left + TILE, width))))
     for first in range(0, len(crossed), TOGETHER):
         places = crossed[first : first + TOGETHER]
-        for place, labels in zip(places, _labels(tokenizer, [image[:, *place] for place in places]), strict=True):
+        tiles = tokenizer(torch.stack([image[:, *place] for place in places])).blocks[0]
+        for place, labels in zip(places, tiles, strict=True):
             _decide(large[place], sides[place], labels)
     return large, sides
 
@@ -60,10 +61,6 @@ def _starts(length: int) -> list[int]:
 def _window(start: int, length: int, small: int) -> slice:
     """The pixels of the small mask under a tile, and a margin."""
     return slice(max(0, start * small // length - MARGIN), ceil(min(start + TILE, length) * small / length) + MARGIN)
-
-
-def _labels(tokenizer: SuperpixelTokenizer, tiles: list[Tensor]) -> list[Tensor]:
-    return list(tokenizer(torch.stack(tiles)).blocks[0])
 
 
 def _decide(large: Tensor, sides: Tensor, labels: Tensor) -> None:

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spit.data.decoded import to_device
-from spit.data.photos import Photos
+from spit.data.photos import Photos, to_device
 from spit.interruption import leave_to_parent
 from spit.training.augment import AugmentConfig, Draw, apply, draw
 

@@ -7,8 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Subset
 
-from spit.data.decoded import to_device
-from spit.data.photos import Centres, Photos
+from spit.data.photos import Centres, Photos, to_device
 from spit.interruption import leave_to_parent
 from spit.training.distributed import Team
 

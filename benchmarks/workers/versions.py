@@ -1,6 +1,6 @@
 """The cases that versions.py asks of a tree: a case on each line of stdin, CPU seconds and a digest on each of stdout.
 
-    PYTHONPATH=TREE/src python benchmarks/versions_worker.py TREE/src 1
+    PYTHONPATH=TREE/src python benchmarks/workers/versions.py TREE/src 1
 
 It imports nothing of benchmarks/, which go with the spit of this tree.
 """
