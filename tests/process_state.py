@@ -13,9 +13,13 @@ import numpy as np
 import torch
 
 
+TRACKER = "multiprocessing.resource_tracker"  # Python's own: one for a program, shared by all pools, ends with it
+
+
 def process_state() -> dict[str, Any]:
     """Environment, children, threads, warning filters, signal handlers, random states, torch's settings, paths."""
-    children = [int(child) for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()]
+    children = [int(child) for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()
+                if TRACKER not in Path(f"/proc/{child}/cmdline").read_text()]
     return {
         "environment": dict(os.environ),
         "child processes": sorted(children),

@@ -150,8 +150,9 @@ def test_a_run_that_is_ended_leaves_nothing_half_done(workers: int, end: signal.
         photo(tmp_path / f"in/{index:02d}.png", 500, 500, seed=index)
     command = subprocess.Popen(
         [sys.executable, "-m", "spit.cli", "tokenize", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--device",
-         "cpu", "--workers", str(workers)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, start_new_session=True)
+         "cpu", "--workers", str(workers)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,  # and Ctrl-C works, also where these tests run in the background of a shell
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     while not [*tmp_path.glob("out/*.json")]:
         assert command.poll() is None, command.communicate()
         time.sleep(0.01)

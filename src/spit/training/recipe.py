@@ -167,7 +167,7 @@ class Recipe(Options):
         """
         try:
             written = {} if path is None else tomllib.loads(_text(path))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise TrainingError(f"{path}: expected a recipe in TOML: {error}") from error
         document: dict[str, Any] = {section: {} for section in written}
         parsed = (_parse(change) if isinstance(change, str) else change for change in changes)
