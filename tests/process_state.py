@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-
 TRACKER = "multiprocessing.resource_tracker"  # Python's own: one for a program, shared by all pools, ends with it
 
 
