@@ -67,7 +67,7 @@ class CompiledModel:
             if self.training is not None and self.training.serves(features.values.device):
                 class_token = self.training(features)
             else:
-                class_token = model.encode(features, first=True).first
+                class_token = model.summary(model.encode(features, first=True))
         logits: Tensor = model.head(class_token)
         return logits
 

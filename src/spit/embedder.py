@@ -44,14 +44,15 @@ class Embedder(nn.Module):
 
 
 def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
-    """Put one more row, ``(D,)``, first in every image: ``(ΣN, D)`` to ``(Σ(N + 1), D)``."""
-    images = len(tokens)
-    rows = tokens.values.new_empty(len(tokens.values) + images, tokens.values.shape[1])
-    offsets = tokens.offsets + torch.arange(images + 1, device=tokens.offsets.device)
-    rows.index_copy_(0, _rows_after_first(tokens), tokens.values)
+    """Put one more row, ``(D,)``, or several, ``(P, D)``, first in every image: ``(ΣN, D)`` to ``(Σ(P + N), D)``."""
+    images, first = len(tokens), class_token.view(-1, class_token.shape[-1])
+    rows = tokens.values.new_empty(len(tokens.values) + images * len(first), tokens.values.shape[1])
+    offsets = tokens.offsets + len(first) * torch.arange(images + 1, device=tokens.offsets.device)
+    rows.index_copy_(0, _rows_after(tokens, len(first)), tokens.values)
+    places = (offsets[:-1, None] + torch.arange(len(first), device=offsets.device)).flatten()
     known = tokens.known_counts
-    return Tokens(rows.index_copy_(0, offsets[:-1], class_token.expand(images, -1)), offsets).with_counts(
-        known and tuple(count + 1 for count in known))
+    return Tokens(rows.index_copy_(0, places, first.repeat(images, 1)), offsets).with_counts(
+        known and tuple(count + len(first) for count in known))
 
 
 def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:
@@ -59,12 +60,13 @@ def take_class_token(tokens: Tokens) -> tuple[Tensor, Tokens]:
     return tokens.first, drop_class_token(tokens)
 
 
-def drop_class_token(tokens: Tokens) -> Tokens:
-    """All tokens but the first of every image, ``(Σ(N + 1), D)`` to ``(ΣN, D)``."""
-    images = len(tokens)
-    offsets = tokens.offsets - torch.arange(images + 1, device=tokens.offsets.device)
-    others = Tokens(tokens.values[: len(tokens.values) - images], offsets)
-    return Tokens(tokens.values[_rows_after_first(others)], offsets)
+def drop_class_token(tokens: Tokens, rows: int = 1) -> Tokens:
+    """All tokens but the first ``rows`` of every image, ``(Σ(rows + N), D)`` to ``(ΣN, D)``."""
+    images, known = len(tokens), tokens.known_counts
+    offsets = tokens.offsets - rows * torch.arange(images + 1, device=tokens.offsets.device)
+    others = Tokens(tokens.values[: len(tokens.values) - rows * images], offsets)
+    return Tokens(tokens.values[_rows_after(others, rows)], offsets).with_counts(
+        known and tuple(count - rows for count in known))
 
 
 def resize_patches(weight: Tensor, channels: int, side: int, wanted: int) -> Tensor:
@@ -85,6 +87,6 @@ def resize_patches(weight: Tensor, channels: int, side: int, wanted: int) -> Ten
     return torch.cat([resized, weight[:, channels * side**2 :]], 1)
 
 
-def _rows_after_first(tokens: Tokens) -> Tensor:
-    """Where each row of these tokens is once every image has one more row in front, ``(ΣN,)``."""
-    return torch.arange(len(tokens.values), device=tokens.values.device) + tokens.image_of + 1
+def _rows_after(tokens: Tokens, count: int) -> Tensor:
+    """Where each row of these tokens is once every image has ``count`` more rows in front, ``(ΣN,)``."""
+    return torch.arange(len(tokens.values), device=tokens.values.device) + count * (tokens.image_of + 1)

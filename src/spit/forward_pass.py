@@ -12,7 +12,6 @@ from torch import Tensor
 
 from spit.backbone import Heads, Recorder, Spans, attention_maps
 from spit.backbone.linear import frozen_weights
-from spit.embedder import take_class_token
 from spit.interruption import may_stop
 from spit.kernels.concurrency import torch_threads
 from spit.model import SpitModel
@@ -99,7 +98,7 @@ class ForwardPass:
     def _answer(self) -> tuple[Tensor, Tensor]:
         """Logits and class tokens of a pass that records nothing."""
         with self._setting(gradients=False):
-            class_token = self.model.encode(self.features, first=True).first
+            class_token = self.model.summary(self.model.encode(self.features, first=True))
             return self.model.head(class_token), class_token
 
     @contextmanager
@@ -165,22 +164,31 @@ class ForwardPass:
         if layer == self.model.config.depth - 1:
             return self.tokens
         [rows] = self.layer_features([layer])
-        return take_class_token(rows.replace(self.model.backbone.norm(rows.values)))[1]
+        return self.model.tokens_of(rows.replace(self.model.backbone.norm(rows.values)))
 
     def layer_keys(self, layer: int) -> Tokens:
         """The keys of a layer's attention, all heads side by side, without the class token's."""
         trace = self.trace()
-        return take_class_token(Tokens(trace.heads[layer].key.flatten(1), trace.spans.offsets.long()))[1]
+        return self.model.tokens_of(Tokens(trace.heads[layer].key.flatten(1), trace.spans.offsets.long()))
 
     def paint(self, values: Tensor) -> list[Tensor]:
         """One ``(h, w, …)`` map an image, from a value for each token."""
         return list(self.partition.paint(values))
 
+    def read_rows(self, trace: Trace) -> Tensor:
+        """What h reads of each image's rows, ``(B, L)``: 1 at the class token, or equal shares of the tokens."""
+        offsets = trace.spans.offsets
+        places = torch.arange(trace.spans.longest, device=offsets.device)
+        if self.model.reads_class:
+            return (places == 0).expand(len(trace.spans), -1).float()
+        own = (places >= self.model.prefix) & (places < offsets.diff()[:, None])
+        return own / own.sum(1, keepdim=True)
+
     def paint_rows(self, rows: Tensor) -> list[Tensor]:
-        """Maps from ``(B, L)`` rows that start with the class token's value and are padded to the longest image."""
+        """Maps from ``(B, L)`` rows that start with the prefix's values and are padded to the longest image."""
         maps: list[Tensor] = []
         for block in self.partition.blocks:  # not packed first: a GPU would wait for the counts
-            own = rows[len(maps) : len(maps) + len(block), 1:]
+            own = rows[len(maps) : len(maps) + len(block), self.model.prefix :]
             maps += own.gather(1, block.flatten(1).long()).view(block.shape)
         return maps
 

@@ -13,7 +13,7 @@ from spit.backbone import Record, Recorder, Transformer
 from spit.backbone.linear import product_dtype
 from spit.compiled import CompiledModel
 from spit.config import ModelConfig
-from spit.embedder import Embedder, drop_class_token, take_class_token
+from spit.embedder import Embedder, drop_class_token
 from spit.features import FeatureExtractor
 from spit.heads import ClassHead
 from spit.images import ImageBlocks, Images, image_blocks
@@ -84,7 +84,10 @@ class SpitModel(nn.Module):
         torch.Size([2, 10])
     """
 
-    num_features = embed_dim = property(timm_methods.num_features)
+    prefix = 1  # rows in front of an image's tokens: the class token
+    reads_class = True  # whether h reads the class token; else all tokens
+
+    num_features = embed_dim = summary_width = property(timm_methods.num_features)
     num_classes = property(timm_methods.num_classes)
     pretrained_cfg = default_cfg = property(timm_methods.pretrained_cfg)
     feature_info = property(timm_methods.feature_info)
@@ -155,11 +158,11 @@ class SpitModel(nn.Module):
         partition = self.partition(images, blocks)  # τ
         features, kept = self.drop_tokens(partition, self.extract(blocks, partition, half=True))  # φ
         encoded = self.encode(features, recorder, first=recorder is None)  # γ and f
-        class_token = encoded.first
+        class_token = self.summary(encoded)
         logits: Tensor = self.head(class_token)  # h
         if recorder is None:
             return logits
-        return Output(logits, class_token, drop_class_token(encoded), partition, kept, recorder.attention,
+        return Output(logits, class_token, self.tokens_of(encoded), partition, kept, recorder.attention,
                       recorder.features)
 
     def tokenize(self, images: Images) -> tuple[Partition, Tokens]:
@@ -201,8 +204,17 @@ class SpitModel(nn.Module):
 
     def run(self, features: Tokens, recorder: Recorder | None = None) -> tuple[Tensor, Tensor, Tokens]:
         """γ, f and h: logits ``(B, num_classes)``, class token ``(B, D)`` and the other tokens ``(ΣN, D)``."""
-        class_token, tokens = take_class_token(self.encode(features, recorder))
-        return self.head(class_token), class_token, tokens
+        encoded = self.encode(features, recorder)
+        class_token = self.summary(encoded)
+        return self.head(class_token), class_token, self.tokens_of(encoded)
+
+    def summary(self, encoded: Tokens) -> Tensor:
+        """What h reads of the tokens that leave f: the class tokens, ``(B, D)``."""
+        return encoded.first
+
+    def tokens_of(self, rows: Tokens) -> Tokens:
+        """The image's own tokens among rows of f, without the class token."""
+        return drop_class_token(rows, self.prefix)
 
     def drop_tokens(self, partition: Partition, features: Tokens) -> tuple[Tokens, Tensor | None]:
         """In training, the tokens that the budget keeps and which these are; otherwise all of them and None."""
@@ -217,7 +229,7 @@ class SpitModel(nn.Module):
 
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
-        return self.encode(self.drop_tokens(*self.tokenize(images))[0], first=True).first
+        return self.summary(self.encode(self.drop_tokens(*self.tokenize(images))[0], first=True))
 
     def compile(self, **options: Any) -> None:
         """Compile f in place, which takes most of the time; τ and φ are kernels already.

@@ -138,6 +138,20 @@ class Partition(Packed):
         """Bounding boxes ``(y0, x0, y1, x1)`` with exclusive ends, ``(ΣN, 4)`` int32."""
         return torch.cat([kernels.region_boxes(*packed) for packed in self.packed_blocks()])
 
+    def centroids(self) -> Tensor:
+        """TEMP."""
+        import torch
+        outs=[]
+        rows=list(self._rows())
+        n=int(self.offsets[-1])
+        s=torch.zeros(n,2,dtype=torch.int64,device=self.offsets.device)
+        for r in rows:
+            y=torch.arange(r.shape[1],device=r.device)[:,None].expand(r.shape[1:]).expand(r.shape)
+            x=torch.arange(r.shape[2],device=r.device)[None].expand(r.shape[1:]).expand(r.shape)
+            s[:,0].index_add_(0,r.flatten().long(),y.flatten().contiguous())
+            s[:,1].index_add_(0,r.flatten().long(),x.flatten().contiguous())
+        return (s.double()/self.sizes()[:,None]).float()
+
     def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Give each pixel the value of its region, without interpolation.
 

@@ -132,7 +132,7 @@ def _check_features(cls: type[Any]) -> None:
 
 def _check_backbone(cls: type[Any]) -> None:
     options = set(inspect.signature(cls).parameters) if issubclass(cls, nn.Module) else set()
-    if not options & {"width", "options"}:
+    if not options & {"width", "options", "seam"}:
         raise TypeError(f"expected a torch.nn.Module whose constructor takes width, with forward(self, tokens, "
                         f"recorder=None), which returns Tokens of that width; got {cls.__name__}")
 
@@ -141,8 +141,10 @@ TOKENIZERS = Parts("tokenizer", _check_tokenizer, {
     "patch": "spit.tokenizers", "voronoi": "spit.tokenizers", "superpixel": "spit.tokenizers",
     "published": "spit.interop.published.tokenizers", "published_voronoi": "spit.interop.published.tokenizers"})
 FEATURES = Parts("features", _check_features, {
-    "interpolating": "spit.features", "published": "spit.interop.published.features"})
-BACKBONES = Parts("backbone", _check_backbone, {"transformer": "spit.backbone", "merging": "spit.backbone"})
+    "interpolating": "spit.features", "crops": "spit.seams.crops",
+    "published": "spit.interop.published.features"})
+BACKBONES = Parts("backbone", _check_backbone, {
+    "transformer": "spit.backbone", "merging": "spit.backbone", "wrapped": "spit.seams.model"})
 
 
 def register_tokenizer(name: str, cls: type[Any]) -> type[Any]:

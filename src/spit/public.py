@@ -14,6 +14,7 @@ from spit.partition import Hierarchy, Partition
 from spit.parts import register_backbone, register_features, register_tokenizer
 from spit.predictor import Prediction, Predictor, load
 from spit.registry import create_model, list_models, load_model
+from spit.seams import register_seam, wrap
 from spit.segmentation.correspondence import Correspondence, correspond
 from spit.segmentation.saliency import Segmentation, segment
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
@@ -53,8 +54,10 @@ __all__ = [
     "load_model",
     "register_backbone",
     "register_features",
+    "register_seam",
     "register_tokenizer",
     "save_model",
     "segment",
     "superpixels",
+    "wrap",
 ]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from spit.backbone import Recorder
-from spit.embedder import take_class_token
 from spit.heads import ClassHead
 from spit.images import Images
 from spit.tokens import Tokens
@@ -54,7 +53,8 @@ def forward_features(model: "SpitModel", images: Images) -> Tokens:
 
 def forward_head(model: "SpitModel", tokens: Tokens, pre_logits: bool = False) -> Tensor:
     """Logits ``(B, num_classes)`` of what ``forward_features`` returned; its class token if ``pre_logits``."""
-    logits: Tensor = tokens.first if pre_logits else model.head(tokens.first)
+    summary = model.summary(tokens)
+    logits: Tensor = summary if pre_logits else model.head(summary)
     return logits
 
 
@@ -66,8 +66,8 @@ def get_classifier(model: "SpitModel") -> nn.Module:
 def reset_classifier(model: "SpitModel", num_classes: int) -> None:
     """Give the model a new, untrained head; the class names of the old one are dropped."""
     model.config = model.config.replace(num_classes=num_classes, class_names=())
-    like = model.embedder.class_token
-    model.head = ClassHead(model.config.width, num_classes).to(like.device, like.dtype).train(model.training)
+    like = next(model.parameters())
+    model.head = ClassHead(model.summary_width, num_classes).to(like.device, like.dtype).train(model.training)
     if model.compiled is not None:
         model.compiled.clear()
 
@@ -114,7 +114,8 @@ def get_intermediate_layers(model: "SpitModel", images: Images, n: int | Sequenc
     answers = []
     for layer in layers:
         tokens = recorder.features[layer % depth]
-        class_token, others = take_class_token(tokens.replace(model.backbone.norm(tokens.values)) if norm else tokens)
+        rows = tokens.replace(model.backbone.norm(tokens.values)) if norm else tokens
+        class_token, others = rows.first, model.tokens_of(rows)
         answer: Any = others
         if reshape:
             painted = partition.paint(others.values)

@@ -9,9 +9,8 @@ from torch.nn import functional as F
 from spit.backbone.linear import product
 from spit.embedder import Embedder
 from spit.features import FeatureExtractor
-from spit.features.color import normalize
 from spit.forward_pass import ForwardPass
-from spit.kernels.windows import squares
+from spit.seams.crops import CropExtractor
 from spit.tokens import Tokens, offsets_of
 
 
@@ -89,17 +88,15 @@ def embedded(tokens: ImageTokens, embedder: Embedder) -> EmbeddedTokens:
 
 def image_tokens(seen: ForwardPass) -> list[ImageTokens]:
     """The tokens of each image of a pass."""
-    extractor, partition = seen.model.extractor, seen.partition
-    rows = list(seen.features)
-    if not isinstance(extractor, FeatureExtractor) or extractor.fill != "image":
-        return [ImageTokens(own) for own in rows]
-    labels = [one for block in partition.blocks for one in block]
-    boxes = partition.boxes() if partition.frames is None else partition.frames
+    extractor = seen.model.extractor
+    if not isinstance(extractor, FeatureExtractor | CropExtractor):
+        return [ImageTokens(rows) for rows in seen.features]
     found = []
-    for own, image, label, box in zip(rows, seen.images, labels, boxes.split(partition.counts.tolist()), strict=True):
-        color = normalize(image[None], extractor.normalization).mean((2, 3)).T
-        windows = squares(box, *label.shape) if partition.frames is None else box
-        found.append(ImageTokens(own, patch_cells(label.long(), windows, extractor.resolution), color))
+    for index, (rows, image) in enumerate(zip(seen.features, seen.images, strict=True)):
+        own = seen.partition[index]
+        windows = extractor.windows(own)
+        cells = None if windows is None else patch_cells(own.blocks[0][0].long(), windows, extractor.resolution)
+        found.append(ImageTokens(rows, cells, None if cells is None else extractor.mean_color(image)))
     return found
 
 

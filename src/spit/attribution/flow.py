@@ -59,7 +59,7 @@ class Flow(Options):
         step = layers_at_once(layers[0], trace.spans)
         maps = [merged for start in range(0, len(layers), step)
                 for merged in merge_heads(layers[start : start + step], trace.spans, self.merge)]
-        return seen.paint_rows(class_row(maps, 1 - self.strength, self.strength, self.side))
+        return seen.paint_rows(class_row(maps, 1 - self.strength, self.strength, self.side, seen.read_rows(trace)))
 
 
 @documented
@@ -114,8 +114,8 @@ def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
     return maps.amax(2) if merge == "max" else maps.mean(2)
 
 
-def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side = "left") -> Tensor:
-    """The class token's row of the product of all ``k I + w A_i``, divided by its sum.
+def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side, read: Tensor) -> Tensor:
+    """The class token's row, or the mean of the rows that h reads, of the product of all ``k I + w A_i``, divided by its sum.
 
     Computed as a row vector, ``r ← k r + w r A_i``, without products of two maps. Every few layers it is divided by its
     sum, which changes no share and prevents overflow.
@@ -123,12 +123,12 @@ def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side = "
     Args:
         maps: of layers 1 to ℓ, in order.
         side: where the next layer's factor goes: "left" for ``Ã_ℓ … Ã_1``, "right" for ``Ã_1 … Ã_ℓ``.
+        read: what h reads, see :meth:`~spit.forward_pass.ForwardPass.read_rows`.
 
     Shape:
-        maps ``(B, L, L)`` each to ``(B, L)``; each row adds up to 1.
+        maps ``(B, L, L)`` each and read ``(B, L)`` to ``(B, L)``; each row adds up to 1.
     """
-    row = torch.zeros_like(maps[0][:, :1])
-    row[:, :, 0] = 1
+    row = read[:, None].to(maps[0])
     for number, layer in enumerate(reversed(maps) if side == "left" else maps, 1):
         row = torch.baddbmm(row, row, layer, beta=keep, alpha=weight)  # (B, 1, L)
         if number % FEW == 0 or number == len(maps):

@@ -41,9 +41,10 @@ class Relevance(Options):
 
 def class_relevance(seen: ForwardPass, classes: Tensor) -> Tensor:
     """The relevance of each token, the class token first, ``(B, L)``, 0 beyond an image's own tokens."""
-    layers = seen.trace(gradients=True).layers(lambda logits: logits.gather(1, classes[:, None].clone()).sum())
+    trace = seen.trace(gradients=True)
+    layers = trace.layers(lambda logits: logits.gather(1, classes[:, None].clone()).sum())
     with torch.no_grad():
-        return class_row([layer_relevance(*layer) for layer in layers], 1, 1)
+        return class_row([layer_relevance(*layer) for layer in layers], 1, 1, "left", seen.read_rows(trace))
 
 
 def layer_relevance(heads: Heads, gradient: Tensor, maps: Sequence[Tensor]) -> Tensor:

@@ -91,7 +91,7 @@ class Subsets:
         with torch.no_grad():
             for layer in trace.layers(log_probability(labels)):
                 rows = layer_slopes(*layer).split(list(trace.spans.counts))
-                slopes[present] += torch.cat([row[1:] for row in rows])  # without class tokens
+                slopes[present] += torch.cat([row[model.prefix :] for row in rows])  # without class tokens
         return slopes
 
     @cached_property

@@ -113,9 +113,10 @@ def whole_image(seen: ForwardPass, classes: Tensor) -> list[tuple[Tensor, Tensor
         for layer in trace.layers(log_probability(classes)):
             relevant.append(layer_relevance(*layer))
             slopes.append(layer_slopes(*layer))
-    rows = class_row(relevant, 1, 1).cpu().double()
+    rows = class_row(relevant, 1, 1, "left", seen.read_rows(trace)).cpu().double()
     parts = torch.stack(slopes).sum(0).cpu().double().split(list(trace.spans.counts))
-    return [(row[1 : len(part)], part[1:]) for row, part in zip(rows, parts, strict=True)]  # without class tokens
+    first = seen.model.prefix
+    return [(row[first : len(part)], part[first:]) for row, part in zip(rows, parts, strict=True)]  # without class tokens
 
 
 def token_centers(seen: ForwardPass) -> tuple[Tensor, ...]:

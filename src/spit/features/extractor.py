@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spit import kernels
 from spit.contrast import arcsinh
-from spit.features.color import color_features, prepare
+from spit.features.color import color_features, normalize, prepare
 from spit.images import Images, image_blocks, to_float
 from spit.kernels.options import FeatureOptions
 from spit.kernels.recording import round_up, step_of
@@ -76,6 +76,16 @@ class FeatureExtractor(FeatureOptions):
                 features.append(self.describe(block, labels, offsets, frames=frames and frames[index]))
         values = torch.cat(features) if len(features) > 1 else features[0]
         return Tokens(values, partition.offsets).with_counts(partition.host_counts)
+
+    def windows(self, partition: Partition) -> Tensor | None:
+        """The windows whose pixels, also of neighbours, the tokens of one image show; None if they show their own."""
+        if self.fill != "image":
+            return None
+        return squares(partition.boxes(), *partition.blocks[0].shape[1:]) if partition.frames is None else partition.frames
+
+    def mean_color(self, image: Tensor) -> Tensor:
+        """The mean of an image's colours as γ sees them, ``(C, 1)``."""
+        return normalize(image[None], self.normalization).mean((2, 3)).T
 
     def _recorded(self, tensors: tuple[Tensor, ...], total: Callable[[], int], dtype: torch.dtype) -> Tensor:
         """:meth:`describe` from a recording for the number of regions, rounded up."""

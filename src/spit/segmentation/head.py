@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.embedder import take_class_token
 from spit.errors import WeightsError
 from spit.fitted import Fitted
 from spit.forward_pass import ForwardPass, each_alone
@@ -91,7 +90,7 @@ class TokenHead(Fitted, key="saliency_head", what="a head for saliency", how=HOW
 
 def stacked_tokens(seen: ForwardPass, layers: Iterable[int]) -> list[Tokens]:
     """The tokens that leave each of some layers, without the class token, as a head sees them, float32."""
-    found = [take_class_token(tokens)[1] for tokens in seen.layer_features(layers)]
+    found = [seen.model.tokens_of(tokens) for tokens in seen.layer_features(layers)]
     return [tokens.replace(F.layer_norm(tokens.values.float(), tokens.values.shape[1:])) for tokens in found]
 
 

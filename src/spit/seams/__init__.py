@@ -1,0 +1,17 @@
+"""Other people's backbones: a seam for each family says where tokens enter, and :func:`spit.wrap` joins them to τ and φ.
+
+====================  ==============================================================
+``seam``              what a family has to say, and which class has which seam
+``timm``              timm's plain ViTs
+``crops``             φ: a patch of pixels for each region, and its place
+``attention``         ragged batches inside other people's blocks
+``model``             γ, f and h as a model of spit
+``wrap``              :func:`spit.wrap`, and its check on square patches
+====================  ==============================================================
+"""
+
+from spit.seams.crops import CropExtractor
+from spit.seams.seam import Rotation, Seam, register_seam
+from spit.seams.wrap import wrap
+
+__all__ = ["CropExtractor", "Rotation", "Seam", "register_seam", "wrap"]

@@ -1,0 +1,81 @@
+"""Attention of ragged batches inside other people's blocks.
+
+A block is given all images of a batch as one sequence, ``(1, ΣN, D)``. Its linear layers and norms work row by row and
+need not know; its attention must not mix images. Every current library computes it by
+``torch.nn.functional.scaled_dot_product_attention``, so while a block runs, calls of that function go through
+:class:`WatchedAttention`, which attends inside each image, and hands queries, keys and values to a recorder. No code of
+the library is replaced or copied.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from spit.backbone import Heads, Spans, ragged_attention
+
+
+class WatchedAttention(TorchFunctionMode):
+    """What replaces scaled_dot_product_attention while a block of a backbone runs.
+
+    Args:
+        spans: which rows belong to which image.
+        packed: whether the block sees one sequence of all rows; else it sees a batch of images of equal length.
+        cells: for blocks with a bias for each pair of cells, the share of each row in each cell, one of each image,
+            ``(L, prefix + cells)``: the bias of two regions is the average over their cells.
+        observe: called with the heads of each call.
+
+    Attributes:
+        calls: how often attention was computed.
+    """
+
+    def __init__(self, spans: Spans, packed: bool, cells: Sequence[Tensor] | None = None,
+                 observe: Callable[[Heads], None] | None = None) -> None:
+        super().__init__()
+        self.spans, self.packed, self.cells, self.observe = spans, packed, cells, observe
+        self.calls = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is F.scaled_dot_product_attention:
+            return self.attend(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+               is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+        """Attention inside each image; shapes as in torch, ``(B, heads, N, d)``."""
+        self.calls += 1
+        if is_causal or (dropout_p and self.packed):
+            raise ValueError("images of different numbers of tokens go through attention without dropout that is not "
+                             "causal; set the backbone's attention dropout to 0")
+        if key.shape[1] != query.shape[1]:  # grouped queries
+            key, value = (rows.repeat_interleave(query.shape[1] // rows.shape[1], 1) for rows in (key, value))
+        if scale is not None:
+            query = query * (scale * query.shape[-1] ** 0.5)
+        if attn_mask is not None and self.cells is not None:
+            return self._biased(query, key, value, attn_mask)
+        if not self.packed and self.observe is None:
+            return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p)
+        batch = query.shape[0]
+        rows = [part.transpose(1, 2).flatten(0, 1) for part in (query, key, value)]  # (ΣN, heads, d)
+        if self.packed:
+            answer = ragged_attention(*rows, self.spans)
+        else:
+            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p)
+            answer = mixed.transpose(1, 2).flatten(0, 1)
+        if self.observe is not None and attn_mask is None:
+            self.observe(Heads(*rows, answer))
+        return answer.unflatten(0, (batch, -1)).transpose(1, 2)
+
+    def _biased(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+        """Attention with ``E B Eᵀ``, E the shares of :attr:`cells`, image by image."""
+        counts = list(self.spans.counts)
+        images = [part.transpose(1, 2).flatten(0, 1).split(counts) for part in (query, key, value)]
+        answers = []
+        for q, k, v, shares in zip(*images, self.cells or (), strict=True):
+            own = shares @ bias[0].to(shares.dtype) @ shares.T  # (heads, L, L)
+            answers.append(F.scaled_dot_product_attention(*(part.transpose(0, 1)[None] for part in (q, k, v)),
+                                                          own[None].to(q.dtype))[0].transpose(0, 1))
+        return torch.cat(answers).unflatten(0, (query.shape[0], -1)).transpose(1, 2)
