@@ -1,6 +1,7 @@
 """ForwardPass: what it keeps is what the model records."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -65,7 +66,7 @@ def test_a_trace_is_kept_or_computed_again(model: SpitModel, images: list[Tensor
 def test_a_painted_row_leaves_the_class_token_out() -> None:
     labels = [torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 0], [0, 0]]), torch.tensor([[1, 0, 2]])]
     seen = ForwardPass.__new__(ForwardPass)
-    seen.partition = Partition.from_labels(labels)
+    seen.model, seen.partition = SimpleNamespace(prefix=1), Partition.from_labels(labels)  # type: ignore[assignment]
     painted = seen.paint_rows(torch.tensor([[9.0, 1, 2, 0], [9, 3, 0, 0], [9, 4, 5, 6]]))
     assert [one.tolist() for one in painted] == [[[1, 2], [2, 2]], [[3, 3], [3, 3]], [[5, 4, 6]]]
 

@@ -18,7 +18,7 @@ from spit.features import FeatureExtractor
 from spit.heads import ClassHead
 from spit.images import ImageBlocks, Images, image_blocks
 from spit.partition import Partition
-from spit.parts import TOKENIZERS, check_partition, check_tokens
+from spit.parts import BACKBONES, TOKENIZERS, check_partition, check_tokens
 from spit.thinning import Budget, draw_tokens
 from spit.tokenizers import Tokenizer, create_tokenizer
 from spit.tokens import Tokens
@@ -227,6 +227,9 @@ class SpitModel(nn.Module):
         counts = [min(count, budget.tokens) for count, budget in zip(features.host_counts, budgets, strict=True)]
         return features.select(kept, counts), kept
 
+    def check_saved(self) -> None:
+        """Raise WeightsError if a saved config would not make this model again."""
+
     def embed(self, images: Images) -> Tensor:
         """The class token of each image after the final norm, ``(B, D)``."""
         return self.summary(self.encode(self.drop_tokens(*self.tokenize(images))[0], first=True))
@@ -332,6 +335,13 @@ class SpitModel(nn.Module):
                 raise ValueError(f"expected images on {self.device}, where the model is, got {block.device}; "
                                  "move one of them with .to()")
         return blocks
+
+
+def create_from(config: ModelConfig) -> SpitModel:
+    """A new model: of another library's backbone if the config says so."""
+    kind = getattr(BACKBONES.get(config.backbone), "model_class", SpitModel)
+    model: SpitModel = kind(config)
+    return model
 
 
 def _name(part: object) -> str:

@@ -39,6 +39,7 @@ PAPER = "paper"
 DEFAULT_TAGS = {"spit_tiny_16": "deit_retrofit", "rvit_tiny_16": "deit_retrofit"}
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 CLONE = Path(__file__).parents[2] / "models/spit_vit_models"
+BACKBONE_NAMES = ("timm:", "hf:")  # other people's, wrapped
 SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a .safetensors or .pth "
            "file with a timm ViT state dict or a checkpoint of the authors' release")
 
@@ -201,7 +202,8 @@ def load_model(source: str | PathLike[str], dtype: torch.dtype = torch.float32, 
         source: a name (``spit_tiny_16``, ``spit_tiny_16.deit_retrofit``), a folder that :func:`spit.save_model`
             wrote, a Hugging Face hub id ("owner/name", "owner/name@revision"), or a file with a timm ViT state dict or
             with a model of the authors' release (``.safetensors``, ``.pth``). A path that exists is never taken
-            for a name or hub id.
+            for a name or hub id. ``timm:NAME`` and ``hf:ID`` are backbones of timm and transformers with their own
+            weights, wrapped by :func:`spit.wrap`.
         dtype: of the parameters, whatever they are on disk.
         num_classes: if it differs from the checkpoint's, the head is new and untrained; 0 returns the class token.
         training: return the model in training mode instead of evaluation mode.
@@ -222,6 +224,10 @@ def read_checkpoint(source: str | PathLike[str]) -> weights.Checkpoint:
     """Config and weights of what :func:`load_model` takes: the one place where a string becomes weights."""
     if not isinstance(source, str | PathLike) or not str(source):
         raise TypeError(f"expected a name, a path or a hub id, got {source!r}")
+    if isinstance(source, str) and source.startswith(BACKBONE_NAMES):
+        from spit.seams.sources import read_wrapped  # which needs models
+
+        return read_wrapped(source)
     path = Path(source)
     if (path.is_file() or path.suffix.lower() in weights.FILE_SUFFIXES) and not weights.is_saved_model(path.parent):
         return read_file(path)

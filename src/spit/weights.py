@@ -23,7 +23,7 @@ from spit.documents import expect_object, read_json, reason
 from spit.embedder import resize_patches
 from spit.errors import MissingExtra, WeightsError
 from spit.files import remove_abandoned, write_whole
-from spit.model import SpitModel
+from spit.model import SpitModel, create_from
 from spit.parts import BACKBONES, FEATURES, IMPORT_FIRST, TOKENIZERS
 
 CONFIG = "config.json"
@@ -31,7 +31,7 @@ FORMAT = 1
 PROJECTION = "embedder.projection.weight"
 WEIGHTS_NAME = re.compile(r"model-[0-9a-f]{16}\.safetensors")
 HUB_ID = re.compile(r"(?P<repo>(?P<owner>\w[\w.-]*)/\w[\w.-]*)(@(?P<revision>[\w./-]+))?")
-OWN_PARTS = ("interpolating", "transformer")
+OWN_PARTS = (("interpolating", "transformer"), ("crops", "wrapped"))
 SHAPES = ("width", "depth", "heads", "mlp_ratio", "qkv_bias", "layer_scale", "channels", "position_bins", "gradients",
           "gradient_bins")  # options that decide which weights fit
 FILE_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
@@ -72,11 +72,11 @@ class Checkpoint:
             tensors[PROJECTION] = self._resized(config.resolution)
         self._refuse_changes(config)
         try:
-            if (config.extractor, config.backbone) == OWN_PARTS:  # a config of a few bytes can ask for terabytes
+            if (config.extractor, config.backbone) in OWN_PARTS:  # a config of a few bytes can ask for terabytes
                 with torch.device("meta"), torch.random.fork_rng(devices=()):
-                    check_tensors(self.source, SpitModel(config).state_dict(), tensors, fresh_head)
+                    check_tensors(self.source, create_from(config).state_dict(), tensors, fresh_head)
             with torch.random.fork_rng(enabled=not fresh_head, devices=()):
-                model = SpitModel(config)
+                model = create_from(config)
         except (TypeError, ValueError) as error:
             own = {"num_classes": self.config.num_classes, "class_names": self.config.class_names}
             if config.replace(**own) != self.config:  # what was asked for is wrong
@@ -129,6 +129,7 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
         raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of class "
                            f"{type(model.tokenizer).__name__}; register it with spit.register_tokenizer, or save "
                            "model.with_tokenizer(...)")
+    model.check_saved()
     folder = Path(folder)
     try:
         _refuse_folder(folder)

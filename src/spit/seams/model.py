@@ -73,6 +73,11 @@ class WrappedModel(SpitModel):
             return seam.summarize(encoded.values[first])
         return torch.cat([seam.summarize(rows) for rows in batches(encoded)])
 
+    def check_saved(self) -> None:
+        from spit.seams.sources import check_source  # which needs this module
+
+        check_source(self.backbone.module, self.config.backbone_options)
+
     def compile(self, **options: Any) -> None:
         raise TypeError("a wrapped backbone is not compiled by spit: its blocks see batches of other shapes each time")
 
@@ -218,7 +223,7 @@ class WrappedBackbone(nn.Module):
 
 def make_again(options: Mapping[str, Any]) -> Seam:
     """The seam of a module with new weights, from what :meth:`Seam.source_options` said."""
-    from spit.seams.sources import make_module
+    from spit.seams.sources import make_module  # which needs this module
 
     return find_seam(make_module(options.get("source"), options.get("options") or {}))
 

@@ -122,7 +122,7 @@ class Seam(ABC):
         """What the module itself makes of normalised images: its final tokens, ``(B, N, D)``, and its logits."""
 
     def source_options(self) -> dict[str, Any]:
-        """What makes the module again, without its weights, as JSON has it; empty if that is not known."""
+        """``source`` and ``options`` that make the module again, as JSON has them; empty if that is not known."""
         return {}
 
 

@@ -102,9 +102,8 @@ class TimmViT(Seam):
         described: Any = getattr(self.module, "pretrained_cfg", None) or {}
         if not (name := described.get("architecture")):
             return {}
-        return {"source": f"timm:{name}", "options": {
-            "img_size": list(self.size), "in_chans": self.channels, "num_classes": self.num_classes,
-            "global_pool": getattr(self.module, "global_pool", "token")}}
+        options = {"img_size": list(self.size), "in_chans": self.channels, "num_classes": self.num_classes}
+        return {"source": f"timm:{name}", "options": {**getattr(self.module, "_model_args", {}), **options}}
 
 
 class TimmDistilled(TimmViT):
