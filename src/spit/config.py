@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from spit.backbone import TransformerOptions
 from spit.features import FeatureOptions
+from spit.kernels.options import compact_options
 from spit.options import documented, option
 from spit.parts import BACKBONES, FEATURES
 
@@ -67,7 +68,9 @@ class ModelConfig(TransformerOptions, FeatureOptions):
         """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone."""
         if not isinstance(changes, Mapping):
             raise TypeError(f"expected tokenizer_options as a table, such as {{'levels': 4}}, got {changes!r}")
-        present = self.tokenizer_options if tokenizer == self.tokenizer else {}
+        present: Mapping[str, Any] = self.tokenizer_options if tokenizer == self.tokenizer else {}
+        if tokenizer == "superpixel" != self.tokenizer and (self.fill == "crop" or self.extractor == "crops"):
+            present = compact_options(self.extractor_options.get("patch", self.resolution))
         return {**present, **changes}
 
     def to_dict(self) -> dict[str, Any]:

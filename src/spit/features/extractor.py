@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -13,11 +14,13 @@ from spit.features.color import color_features, normalize, prepare
 from spit.images import Images, image_blocks, to_float
 from spit.kernels.options import FeatureOptions
 from spit.kernels.recording import round_up, step_of
-from spit.kernels.windows import squares
+from spit.kernels.windows import cell_weights, crops, squares
 from spit.options import documented
 from spit.partition import Partition
 from spit.parts import check_partition
 from spit.tokens import Tokens
+
+SHOWING = ("image", "crop")  # fills that show the pixels of neighbours
 
 
 @documented
@@ -70,7 +73,7 @@ class FeatureExtractor(FeatureOptions):
         frames = None if partition.frames is None else partition.frames.split([total() for total in totals])
         pairs = zip(like_blocks(blocks, partition), partition.packed_blocks(), strict=True)
         for index, (block, (labels, offsets)) in enumerate(pairs):
-            if frames is None and kernels.on_gpu(block) and not block.requires_grad:
+            if frames is None and kernels.on_gpu(block) and not block.requires_grad and self.fill != "crop":
                 features.append(self._recorded((block, labels, offsets), totals[index], dtype))
             else:
                 features.append(self.describe(block, labels, offsets, frames=frames and frames[index]))
@@ -79,9 +82,23 @@ class FeatureExtractor(FeatureOptions):
 
     def windows(self, partition: Partition) -> Tensor | None:
         """The windows whose pixels, also of neighbours, the tokens of one image show; None if they show their own."""
-        if self.fill != "image":
+        if self.fill not in SHOWING:
             return None
-        return squares(partition.boxes(), *partition.blocks[0].shape[1:]) if partition.frames is None else partition.frames
+        return self._windows(partition, partition.boxes()) if partition.frames is None else partition.frames
+
+    def _windows(self, partition: Partition, boxes: Tensor) -> Tensor:
+        """The windows of the regions of one block."""
+        height, width = partition.blocks[0].shape[1:]
+        if self.fill == "image":
+            return cast(Tensor, squares(boxes, height, width))
+        corners = crops(partition.centroids(), self.resolution, height, width).int()
+        return torch.cat([corners, corners + self.resolution], 1)
+
+    def _places(self, partition: Partition) -> Tensor:
+        """The bins around the centroid of each region of one block, bilinear, ``(ΣN, K²)``."""
+        bins = torch.arange(self.position_bins, device=partition.offsets.device, dtype=torch.float32)
+        side = max(partition.blocks[0].shape[1:])
+        return cast(Tensor, cell_weights((partition.centroids() + 0.5) * (len(bins) / side) - 0.5, bins, bins))
 
     def mean_color(self, image: Tensor) -> Tensor:
         """The mean of an image's colours as γ sees them, ``(C, 1)``."""
@@ -104,12 +121,17 @@ class FeatureExtractor(FeatureOptions):
         pixels = block.detach()
         gradients = arcsinh(kernels.scharr(pixels), self.gradient_contrast) if self.gradients else None
         boxes = kernels.region_boxes(labels, offsets, rows) if frames is None else frames
-        windows = squares(boxes, *labels.shape[1:]) if frames is None and self.fill == "image" else boxes
+        windows = boxes
+        if frames is None and self.fill in SHOWING:
+            windows = self._windows(Partition._trusted((labels,), offsets), boxes)
         position, texture = (self.position_bins, self.position_sigma), (self.gradient_bins, self.gradient_sigma)
         apart = self.fill == "mean" or (block.requires_grad and torch.is_grad_enabled())  # colours by another function
         values = kernels.region_features(
             *prepare(pixels, self.normalization), gradients, labels, offsets, boxes, windows, self.resolution,
-            self.fill != "image", position, texture, dtype=torch.float32 if apart else dtype)
+            self.fill not in SHOWING, position, texture, dtype=torch.float32 if apart else dtype)
+        if frames is None and self.fill == "crop" and self.position_sigma == 0:
+            first = self.channels * self.resolution**2
+            values[:, first : first + self.position_bins**2] = self._places(Partition._trusted((labels,), offsets))
         if not apart:
             return values
         colors = color_features(block, labels, offsets, windows, self.resolution, self.normalization, self.fill)

@@ -140,6 +140,7 @@ def _config(tensors: Mapping[str, Tensor], heads: int | None) -> ModelConfig:
         position_sigma=0.0,
         gradients=False,
         normalization="imagenet",
+        fill="crop",
         width=width,
         depth=1 + max(int(name.split(".")[1]) for name in tensors if name.startswith("blocks.")),
         heads=heads or width // 64,

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from spit.kernels.rules import Rules, Similarity
 from spit.kernels.tables import FILLS, NORMALIZATIONS
@@ -75,6 +75,11 @@ class SuperpixelOptions(Options):
                      float(self.merge_threshold), self.max_tokens)
 
 
+def compact_options(patch: int) -> dict[str, Any]:
+    """Options of superpixels that weights of square patches know best: compact, and about as large as a patch."""
+    return {"levels": max(1, round(math.log2(patch))), "compactness": 0.95, "self_loop": "none"}
+
+
 @dataclass(frozen=True)
 class FeatureOptions(Options):
     """The options of φ, shared by :class:`FeatureExtractor` and :class:`spit.ModelConfig`."""
@@ -95,5 +100,7 @@ class FeatureOptions(Options):
         "contrast", "Colours: contrast (App. B, in [-1, 1]), imagenet (mean and std, for timm's weights) or none",
         choices=NORMALIZATIONS)
     fill: str = option(
-        "zero", "What a colour patch has outside its region: zero (the paper), mean (the region's mean colour), or "
-                "image (what is there, in the smallest square around the region, as a ViT sees squares)", choices=FILLS)
+        "zero", "What a colour patch has outside its region: zero (the paper), mean (the region's mean colour), "
+                "image (what is there, in the smallest square around the region, as a ViT sees squares), or crop (what "
+                "is there, around its centroid and not scaled; with position_sigma=0 the position is read there too)",
+        choices=FILLS)

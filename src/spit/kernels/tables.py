@@ -17,7 +17,7 @@ DIFFUSION_STEPS = 4
 CONDUCTION = 0.1
 STEP_SIZE = 0.5
 SATURATION = 2.718
-FILLS = ("zero", "mean", "image")
+FILLS = ("zero", "mean", "image", "crop")
 NORMALIZATIONS = ("contrast", "imagenet", "none")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from spit.kernels import Array, numba
 from spit.kernels.options import FeatureOptions
 from spit.kernels.tables import normalization_table
-from spit.kernels.windows import squares
+from spit.kernels.windows import cell_weights, crops, squares
 from spit.runtime.tokenizers import Regions, without_preset
 
 Extractor = Callable[[Array, Regions], Array]
@@ -29,13 +29,31 @@ def _extract(image: Array, found: Regions, phi: FeatureOptions) -> Array:
     gradients = _gradients(image[None], phi.gradient_contrast) if phi.gradients else None
     labels, offsets = found.labels[None], np.array([0, found.count])
     boxes = numba.region_boxes(labels, offsets) if found.frames is None else found.frames
-    windows = squares(boxes, *labels.shape[1:]) if phi.fill == "image" and found.frames is None else boxes
+    windows, shows = boxes, phi.fill in ("image", "crop")
+    centroids = _centroids(found) if phi.fill == "crop" and found.frames is None else None
+    if centroids is not None:
+        corners = crops(centroids, phi.resolution, *labels.shape[1:]).astype(np.int32)
+        windows = np.concatenate([corners, corners + phi.resolution], 1)
+    elif shows and found.frames is None:
+        windows = squares(boxes, *labels.shape[1:])
     values = numba.region_features(image[None], table, gradients, labels, offsets, boxes, windows, phi.resolution,
-                                   phi.fill != "image", position, texture)
+                                   not shows, position, texture)
+    if centroids is not None and phi.position_sigma == 0:
+        bins, first = np.arange(phi.position_bins, dtype=np.float32), phi.channels * phi.resolution**2
+        places = (centroids + np.float32(0.5)) * np.float32(len(bins) / max(labels.shape[1:])) - np.float32(0.5)
+        values[:, first : first + len(bins) ** 2] = cell_weights(places, bins, bins)
     if phi.fill == "mean":
         colors = numba.look_up(image[None], table)
         values[:, : phi.channels * phi.resolution**2] = _filled_colors(colors, labels, offsets, windows, phi.resolution)
     return values
+
+
+def _centroids(found: Regions) -> Array:
+    """The mean ``(y, x)`` of the pixels of each region, ``(N, 2)`` float32."""
+    flat = found.labels.ravel()
+    sums = [np.bincount(flat, axis.ravel(), found.count) for axis in np.indices(found.labels.shape)]
+    centroids: Array = (np.stack(sums, 1) / np.bincount(flat, minlength=found.count)[:, None]).astype(np.float32)
+    return centroids
 
 
 def _gradients(images: Array, factor: float) -> Array:

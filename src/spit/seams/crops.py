@@ -7,7 +7,7 @@ changes there (Prop. 1).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from spit import kernels
 from spit.features.extractor import FeatureExtractor, check_pair, like_blocks
 from spit.images import Images, image_blocks, to_float
-from spit.kernels.windows import squares
+from spit.kernels.windows import cell_weights, crops, squares
 from spit.options import Options, documented, option
 from spit.partition import Partition
 from spit.parts import FEATURES
@@ -128,8 +128,8 @@ class CropExtractor(Options):
             windows = self.windows(part, centroids)
             pixels = kernels.color_patches(block, labels, offsets, windows, self.patch, False).flatten(1)
         size = pixels.new_tensor(grid).expand(len(pixels), GRID)
-        weights = shares if self.place == "average" and shares is not None else cell_weights(
-            (centroids + 0.5) / self.patch - 0.5, grid).to(pixels.dtype)
+        weights = shares if self.place == "average" and shares is not None else grid_weights(
+            (centroids + 0.5) / self.patch - 0.5, grid)
         return torch.cat([pixels, size], 1), weights
 
     @property
@@ -149,9 +149,8 @@ class CropExtractor(Options):
         if self.embed == "window":
             return squares(partition.boxes(), height, width)
         centroids = partition.centroids() if centroids is None else centroids
-        room = centroids.new_tensor([height - self.patch, width - self.patch])
-        corner = (centroids - (self.patch - 1) / 2 + 0.5).floor().minimum(room).clamp(min=0).int()
-        return torch.cat([corner, corner + self.patch], 1)
+        corners = crops(centroids, self.patch, height, width).int()
+        return torch.cat([corners, corners + self.patch], 1)
 
     def split(self, features: Tokens) -> Placed:
         """The columns apart; waits for a GPU once."""
@@ -161,16 +160,10 @@ class CropExtractor(Options):
                       values[:, wide + own + GRID :])
 
 
-def cell_weights(places: Tensor, grid: Grid) -> Tensor:
-    """Bilinear weights of the cells of a grid around places in cells, ``(N, 2)`` to ``(N, cells)``.
-
-    Places outside of the grid read its border.
-    """
-    hats = []
-    for axis, side in enumerate(grid):
-        cell = torch.arange(side, device=places.device, dtype=places.dtype)
-        hats.append((1 - (places[:, axis].clamp(0, side - 1)[:, None] - cell).abs()).clamp(min=0))
-    return (hats[0][:, :, None] * hats[1][:, None]).flatten(1)
+def grid_weights(places: Tensor, grid: Grid) -> Tensor:
+    """Bilinear weights of the cells of a grid around places in cells, ``(N, 2)`` to ``(N, cells)``."""
+    rows, columns = (torch.arange(side, device=places.device, dtype=places.dtype) for side in grid)
+    return cast(Tensor, cell_weights(places, rows, columns))
 
 
 def _mean_patches(block: Tensor, shares: Tensor, offsets: Tensor, patch: int) -> Tensor:

@@ -15,7 +15,7 @@ from spit.model import SpitModel
 from spit.partition import Partition
 from spit.parts import BACKBONES
 from spit.seams.attention import WatchedAttention
-from spit.seams.crops import CropExtractor, Placed, by_grid, cell_weights
+from spit.seams.crops import CropExtractor, Placed, by_grid, grid_weights
 from spit.seams.seam import Grid, Seam, find_seam
 from spit.tokenizers import create_tokenizer
 from spit.tokens import Tokens
@@ -250,7 +250,7 @@ def resampled(grid: Grid, other: Grid) -> Tensor:
     y, x = (torch.arange(side) for side in grid)
     places = torch.cartesian_prod(y, x).double() + 0.5
     scale = torch.tensor([theirs / ours for ours, theirs in zip(grid, other, strict=True)], dtype=torch.float64)
-    return cell_weights(places * scale - 0.5, other)
+    return grid_weights(places * scale - 0.5, other)
 
 
 def put_rows(tokens: Tokens, first: Tensor) -> Tokens:

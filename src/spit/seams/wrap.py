@@ -1,6 +1,5 @@
 """spit.wrap: the vision transformer that you have, on superpixels, with its own weights."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
@@ -21,7 +20,7 @@ from spit.tokenizers import PatchTokenizer
 TOLERANCE = 1e-4  # largest difference from the backbone's own answer on squares, over the largest value
 
 
-def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] | None = None, *, embed: Embed = "crop",
+def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "superpixel", *, embed: Embed = "crop",
          place: Place = "centroid", mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> SpitModel:
     """A vision transformer of timm, transformers or another library on superpixel tokens, without training.
 
@@ -31,7 +30,7 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] | N
 
     Args:
         backbone: in evaluation mode; docs/backbones.md lists the families. :func:`spit.register_seam` adds one.
-        tokenizer: a name or a tokenizer (default: compact superpixels, about as many as the backbone has patches).
+        tokenizer: a name or a tokenizer; superpixels are compact, and about as many as the backbone's patches.
         embed: what a token sees. "crop": one patch of pixels around the region's centroid, unscaled. "window": the
             square around the region, scaled to one patch. "pool": the mean of the image's patches in the region.
         place: how a token reads the table of positions: "centroid", between the four nearest cells, or "average", over
@@ -68,8 +67,6 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] | N
         raise ValueError("expected a backbone in evaluation mode, since dropout changes its answers; call .eval() first")
     model = WrappedModel(wrapped_config(seam, embed, place, mean, std), seam).eval()
     check_squares(model, seam)
-    if tokenizer is None:
-        return model.with_tokenizer("superpixel", **compact_options(seam.patch))
     return model.with_tokenizer(tokenizer)
 
 
@@ -87,11 +84,6 @@ def wrapped_config(seam: Seam, embed: Embed, place: Place, mean: Sequence[float]
         backbone="wrapped", backbone_options={"mean": colors[0], "std": colors[1], **seam.source_options()},
         width=seam.width, depth=len(seam.blocks), heads=seam.heads, num_classes=seam.num_classes,
         token_budget=None, train_size=side, eval_size=side, eval_crop=seam.crop)
-
-
-def compact_options(patch: int) -> dict[str, Any]:
-    """Options of superpixels that a ViT knows best: compact, and about as large as its patches."""
-    return {"levels": max(1, round(math.log2(patch))), "compactness": 0.95, "self_loop": "none"}
 
 
 @torch.no_grad()
