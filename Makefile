@@ -22,7 +22,7 @@ test fuzz boundscheck: export OMP_WAIT_POLICY = PASSIVE
 
 test: lint $(ADAPTERS)   ## lint, then every test
 	.venv/bin/python -m pytest -n 3 --durations=20
-	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest tests/attribution/test_adapters.py
+	PYTHONPATH=$(ADAPTERS) .venv/bin/python -m pytest -n 2 tests/attribution/test_adapters.py tests/interop/test_timm_registry.py tests/seams
 
 fuzz: $(STAMP)   ## 140,000 hostile inputs; CASES=40 times those of make test
 	SPIT_FUZZ=$(CASES) .venv/bin/python -m pytest tests/fuzz -n 2

@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
     ("errors", "environment", "lazy", "wording", "interruption", "options", "documents", "files", "locks"),
-    ("images", "ranges", "tokens", "devices", "contrast", "kernels", "partition", "validation"),
+    ("images", "ranges", "tokens", "devices", "contrast", "kernels", "partition", "pooling", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "timm_methods", "compiled",
      "model", "arrays", "thinning"),
-    ("data", "drawing", "weights", "interop", "registry", "hub", "timm"),
+    ("data", "drawing", "weights", "interop", "registry", "hub", "timm", "seams"),
     ("forward_pass", "predictor", "fitted"),
     ("attribution", "segmentation"),  # answers of a Prediction
     ("evaluation", "training", "bench", "public", "export", "runtime"),

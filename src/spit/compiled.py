@@ -341,4 +341,4 @@ def _records_features(model: "SpitModel", blocks: ImageBlocks, partition: Partit
     """Whether φ can be part of a recording: on a GPU, for images of one size."""
     extractor = model.extractor
     return (blocks[0].is_cuda and len(blocks) == len(partition.blocks) == 1 and partition.frames is None
-            and isinstance(extractor, FeatureExtractor))
+            and isinstance(extractor, FeatureExtractor) and extractor.fill != "crop")

@@ -77,7 +77,7 @@ def test_filling_sees_nothing_of_other_regions_and_leaves_whole_boxes_alone() ->
     plain = FeatureExtractor(resolution=8, gradients=False)
     assert torch.allclose(extract(image, patches).values, plain(image, patches).values, atol=1e-6)
     assert not torch.allclose(extract(image, part).values, plain(image, part).values, atol=1e-3)
-    with pytest.raises(ValueError, match="expected fill to be one of zero, mean, image, got 'grey'"):
+    with pytest.raises(ValueError, match="expected fill to be one of zero, mean, image, crop, got 'grey'"):
         FeatureExtractor(fill="grey")
 
 

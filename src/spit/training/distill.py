@@ -23,6 +23,8 @@ from spit.errors import WeightsError
 from spit.features.color import NORMALIZATIONS
 from spit.model import Output, SpitModel
 from spit.options import Options, documented, option
+from spit.seams.model import WrappedModel
+from spit.seams.seam import find_seam
 from spit.tokenizers import PatchTokenizer
 from spit.tokens import Tokens
 from spit.training.augment import fused
@@ -58,15 +60,30 @@ class DistillConfig(Options):
 
 
 def student_of(parent: SpitModel, options: Mapping[str, Any]) -> SpitModel:
-    """A model with the parent's weights and another τ; its options go over :data:`STUDENT` and the parent's."""
+    """A model with the parent's weights and another τ; its options go over :data:`STUDENT` and the parent's.
+
+    A wrapped backbone keeps its own patch embedding, on crops, and gets a branch that sees the region, from 0.
+    """
     patch_side(parent)
+    if isinstance(parent, WrappedModel):
+        config = parent.with_tokenizer("superpixel").config
+        seen = {**config.extractor_options, "region": True}
+        config = ModelRecipe(options=options).apply_to(config.replace(extractor_options=seen))
+        return WrappedModel(config, find_seam(copy.deepcopy(parent.backbone.module)))
     student = SpitModel(ModelRecipe(options=options).apply_to(parent.config.replace(**STUDENT)))
     student.load_state_dict(inherited(parent, student))
     return student
 
 
+def teacher_of(parent: SpitModel) -> SpitModel:
+    """The parent on square patches, which a wrapped backbone knows whatever its tokens are."""
+    return parent.with_tokenizer("patch", size=patch_side(parent)) if isinstance(parent, WrappedModel) else parent
+
+
 def patch_side(parent: SpitModel) -> int:
     """The side of the parent's patches; WeightsError if it has other tokens."""
+    if isinstance(parent, WrappedModel):
+        return parent.extractor.patch
     if not isinstance(parent.tokenizer, PatchTokenizer):
         raise WeightsError(f"expected a parent with square patches, got one with {parent.config.tokenizer} tokens; "
                            "load a ViT with spit.from_timm")
@@ -79,6 +96,9 @@ def inherited(parent: SpitModel, student: SpitModel) -> dict[str, Tensor]:
     New features start at 0, and a LayerScale that the parent does not have at the student's own value.
     """
     config, wanted = parent.config, student.config
+    if isinstance(student, WrappedModel):
+        new = {name: torch.zeros_like(tensor) for name, tensor in student.state_dict().items() if "branch" in name}
+        return {**new, **parent.state_dict()}
     if (config.extractor, wanted.extractor) != (ModelConfig.extractor,) * 2:
         raise WeightsError(f"expected a parent and a student with the features {ModelConfig.extractor} to retrofit, "
                            f"got {config.extractor} and {wanted.extractor}")
@@ -144,7 +164,7 @@ class Distillation(Task):
                  compiled: bool = False, elastic: ElasticConfig | None = None) -> None:
         super().__init__(student, measure, elastic)
         self.patch = patch_side(parent)
-        self.parent = parent.eval().requires_grad_(False)
+        self.parent = teacher_of(parent).eval().requires_grad_(False)
         self.config, self.compiled = config, compiled
         self.initial = inherited(parent, student) if config.keep > 0 else {}
         if self.initial:
@@ -163,16 +183,21 @@ class Distillation(Task):
             truth: Output = self.parent(images, record=Recorder({"features": layers}, fused=True))
         with self.elastic.drawn(len(images)):
             answer: Output = network(images, record=Recorder({"features": layers}, fused=True))
-        parts = {"logits": _divergence(answer.logits, truth.logits)}
+        parts = {}
+        if self.module.config.num_classes:
+            parts["logits"] = _divergence(answer.logits, truth.logits)
         if config.class_token > 0:
             parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
         if config.tokens > 0:
-            pooling = Pooling(answer, images.shape[-1] // self.patch, self.module.config.token_budget, self.compiled)
+            pooling = Pooling(answer, images.shape[-1] // self.patch, self.module.config.token_budget, self.compiled,
+                              self.module.prefix)
             parts["tokens"] = torch.stack([pooling.missed(answer.features[layer], truth.features[layer])
                                            for layer in layers]).mean()
-        agreement = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
         total = torch.stack([getattr(config, name) * part for name, part in parts.items()]).sum()
-        return total, {**{name: part.detach() for name, part in parts.items()}, "agreement": agreement}
+        told = {name: part.detach() for name, part in parts.items()}
+        if self.module.config.num_classes:
+            told["agreement"] = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
+        return total, told
 
     def product(self) -> SpitModel:
         if not self.initial:
@@ -190,38 +215,39 @@ def _divergence(logits: Tensor, wanted: Tensor) -> Tensor:
 
 
 class Pooling:
-    """From the parent's tokens to the student's targets: its class token, and a mean over the pixels of each region.
+    """From the parent's tokens to the student's targets: its prefix, and a mean over the pixels of each region.
 
     The share of a region in each patch is its empirical position histogram, with as many bins as there are patches.
 
     Args:
         side: patches of the parent along a side of the square images.
         most: largest number of tokens of an image if some were dropped; None asks the device.
+        prefix: tokens in front of an image's own: the class token.
     """
 
-    def __init__(self, answer: Output, side: int, most: int | None, compiled: bool = False) -> None:
+    def __init__(self, answer: Output, side: int, most: int | None, compiled: bool = False, prefix: int = 1) -> None:
         partition = answer.partition
         shares = Tokens(kernels.position_histogram(partition.blocks[0], partition.offsets, side, 0.0).flatten(1),
                         partition.offsets)
         if answer.kept is not None:
             shares = shares.select(answer.kept)
         longest = int(shares.counts.max()) if most is None or answer.kept is None else most
-        own = torch.eye(1, side**2 + 1, dtype=shares.values.dtype, device=shares.values.device)[0]
-        rows = put_class_token(Tokens(F.pad(shares.values, (1, 0)), shares.offsets), own)
+        own = torch.eye(prefix, side**2 + prefix, dtype=shares.values.dtype, device=shares.values.device)
+        rows = put_class_token(Tokens(F.pad(shares.values, (prefix, 0)), shares.offsets), own)
         self.image = rows.image_of
         self.place = torch.arange(len(rows.values), device=own.device) - rows.offsets[self.image]
-        self.count = side**2 + 1
+        self.count = side**2 + prefix
         self.pad = -self.count % ALIGNED
-        self.shares = own.new_zeros(len(shares), longest + 1, self.count + self.pad)
+        self.shares = own.new_zeros(len(shares), longest + prefix, self.count + self.pad)
         self.shares[self.image, self.place, : self.count] = rows.values
-        self.weights = torch.where(self.place == 0, 1, 1 / shares.counts[self.image]) / len(shares)
+        self.weights = torch.where(self.place < prefix, 1 / max(prefix, 1), 1 / shares.counts[self.image]) / len(shares)
         self.distance = fused(_distance) if compiled else _distance
 
     def missed(self, answer: Tokens, truth: Tokens) -> Tensor:
         """The distance of the student's tokens from their targets, a mean over images.
 
         A token's distance is its squared error over the variance of the target's D numbers, which the next norm
-        divides by. An image's is that of its class token plus the mean over its regions.
+        divides by. An image's is the mean over its prefix plus the mean over its regions.
         """
         return self.distance(answer.values, self.products(truth.values), self.image, self.place, self.weights)
 

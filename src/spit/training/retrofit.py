@@ -55,6 +55,8 @@ class RetrofitRecipe(Recipe):
             student.compile()
             parent.compile()
         validation = validation_of(self, team, crop=student.config.eval_crop)
+        if validation and not parent.config.num_classes:
+            raise TrainingError(f"expected no data.validation, since {self.parent.weights} has no classes; leave it out")
         if validation and len(validation.photos.classes) != parent.config.num_classes:
             raise TrainingError(f"expected validation photos of the parent's {parent.config.num_classes} classes, a "
                                 f"sub-folder each, got {len(validation.photos.classes)} classes")
@@ -74,8 +76,6 @@ class RetrofitRecipe(Recipe):
     def _check_fit(self, parent: SpitModel, student: SpitModel) -> None:
         """Raise before the first step what would fail in it."""
         patch, size, wanted, got = patch_side(parent), self.data.size, parent.config, student.config
-        if wanted.num_classes == 0:
-            raise TrainingError(f"expected a parent with a classification head, got {self.parent.weights} without one")
         if size % patch:
             raise TrainingError(f"expected data.size to be a multiple of the parent's patches of {patch}, got {size}; "
                                 f"set data.size={max(size // patch, 1) * patch}")
