@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -80,6 +82,20 @@ def texture() -> Callable[[int, tuple[int, ...], int, int], Tensor]:
         return torch.from_numpy(np.array(kinds[seed % len(kinds)]()))
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def timm() -> Iterator[Any]:
+    """timm, or a skip.
+
+    ``make test`` has it in a folder of its own, with torchvision, which it imports. Torchvision's operators do not load
+    beside a CPU build of torch; no ViT needs them, but it imports only if two of them are declared.
+    """
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    if not torch.cuda.is_available() and find_spec("torchvision") is not None:
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    yield pytest.importorskip("timm", exc_type=ImportError)
 
 
 @pytest.fixture

@@ -2,24 +2,7 @@
 
 from typing import Any
 
-import pytest
 import torch
-
-LIBRARIES: list[torch.library.Library] = []  # kept, or torch forgets what they define
-
-
-@pytest.fixture
-def timm() -> Any:
-    """timm, or a skip."""
-    try:
-        return pytest.importorskip("timm", exc_type=ImportError)
-    except RuntimeError:  # torchvision, which timm imports, does not load its operators beside a CPU build of torch
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        LIBRARIES.append(library)
-        return pytest.importorskip("timm", exc_type=ImportError)
-
 
 def test_timm_makes_our_models(timm: Any) -> None:
     import spit.timm

@@ -73,7 +73,7 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "
 def wrapped_config(seam: Seam, embed: Embed, place: Place, mean: Sequence[float] | None,
                    std: Sequence[float] | None) -> ModelConfig:
     """The config of a wrapped backbone on its own square patches."""
-    colors = [tuple(map(float, values)) for values in (mean or seam.mean, std or seam.std)]
+    colors = [[*map(float, values)] for values in (mean or seam.mean, std or seam.std)]
     if any(len(values) != seam.channels for values in colors) or not all(value > 0 for value in colors[1]):
         raise ValueError(f"expected mean and std of {seam.channels} channels, std above 0, got {colors[0]} and "
                          f"{colors[1]}; give spit.wrap(..., mean=, std=)")
