@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from spit import kernels
 from spit.backbone import attention_maps
@@ -127,7 +128,12 @@ class Picture:
         """The attention of a layer, ``(heads, N + 1, N + 1)`` float16, the class token first."""
         trace = self.prediction.passes[0].trace()
         found = trace.heads[layer]
-        return _half(attention_maps(found.query, found.key, trace.spans)[0])
+        maps = attention_maps(found.query, found.key, trace.spans)[0]
+        prefix = self.predictor.model.prefix
+        if prefix == 0:  # of a wrapped backbone; the mean of all tokens stands for what its head reads
+            maps = F.pad(torch.cat([maps.mean(1, keepdim=True), maps], 1), (1, 0))
+        own = [0, *range(max(prefix, 1), maps.shape[1])]  # without registers
+        return _half(maps[:, own][:, :, own])
 
     def token_values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """The value of each token, from a map that gives all pixels of a token the same, ``(H, W)`` to ``(N,)``."""
