@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
+from spit.kernels.portable import Adjacency, region_adjacency, region_centroids
 from spit.tokens import Packed, cat_offsets, offsets_of
 from spit.validation import SHOWN, LabelMap, check_frames, check_labels, few, integers
 from spit.wording import plural
@@ -46,6 +47,10 @@ class Partition(Packed):
         [3, 2, 1]
         >>> part.boxes().tolist()  # (y0, x0, y1, x1)
         [[0, 0, 2, 2], [0, 2, 2, 3], [1, 1, 2, 2]]
+        >>> part.centroids().tolist()  # (y, x)
+        [[0.3333333432674408, 0.3333333432674408], [0.5, 2.0], [1.0, 1.0]]
+        >>> [answer.tolist() for answer in part.adjacency()]  # edges and their lengths
+        [[[0, 1], [0, 2], [1, 2]], [1, 2, 1]]
         >>> part.paint(torch.tensor([0.5, 1.0, 0.0])).tolist()
         [[[0.5, 0.5, 1.0], [0.5, 0.0, 1.0]]]
     """
@@ -137,6 +142,14 @@ class Partition(Packed):
     def boxes(self) -> Tensor:
         """Bounding boxes ``(y0, x0, y1, x1)`` with exclusive ends, ``(ΣN, 4)`` int32."""
         return torch.cat([kernels.region_boxes(*packed) for packed in self.packed_blocks()])
+
+    def centroids(self) -> Tensor:
+        """Mean ``(y, x)`` of the pixels of each region, ``(ΣN, 2)`` float32; the first pixel is at (0, 0)."""
+        return torch.cat([region_centroids(*packed) for packed in self.packed_blocks()])
+
+    def adjacency(self) -> Adjacency:
+        """Which regions touch: ``edges (E, 2)``, packed rows, and ``lengths (E,)`` of their borders in pixels."""
+        return region_adjacency(list(self._rows()), sum(self.host_counts))
 
     def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Give each pixel the value of its region, without interpolation.
