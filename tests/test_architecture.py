@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "spit"
 LAYERS = (
     ("errors", "environment", "lazy", "wording", "interruption", "options", "documents", "files", "locks"),
-    ("images", "ranges", "tokens", "devices", "contrast", "kernels", "partition", "validation"),
+    ("images", "ranges", "tokens", "devices", "contrast", "kernels", "partition", "pooling", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "timm_methods", "compiled",
      "model", "arrays", "thinning"),

@@ -53,6 +53,8 @@ class Partition(Packed):
         [[[0, 1], [0, 2], [1, 2]], [1, 2, 1]]
         >>> part.paint(torch.tensor([0.5, 1.0, 0.0])).tolist()
         [[[0.5, 0.5, 1.0], [0.5, 0.0, 1.0]]]
+        >>> part.pool(torch.tensor([[[0.0, 1.0, 4.0], [2.0, 7.0, 8.0]]])).tolist()
+        [1.0, 6.0, 7.0]
     """
 
     blocks: tuple[Tensor, ...]
@@ -164,6 +166,22 @@ class Partition(Packed):
             raise ValueError(f"expected one value for each of the {total} regions, got shape "
                              f"{tuple(values.shape)}{hint}")
         return _by_image([values[rows] for rows in self._rows()])
+
+    def pool(self, values: Tensor | Sequence[Tensor], reduce: str = "mean") -> Tensor:
+        """Reduce values at the pixels to one row for each region, the way back of :meth:`paint`.
+
+        Args:
+            values: channels first. :func:`spit.pool` takes maps of other sizes.
+            reduce: "mean", "sum", "max" or "majority": of integer labels ``(B, H, W)`` the most frequent one, or the
+                smallest of those.
+
+        Shape:
+            ``(B, C, H, W)`` to ``(ΣN, C)``, or ``(B, H, W)`` to ``(ΣN,)``; a list without B where sizes differ. In the
+            dtype of the values, but the mean of integers is float32 and their sum int64.
+        """
+        from spit.pooling import pool_pixels  # which imports this module
+
+        return pool_pixels(values, self, reduce)
 
     def boundaries(self) -> Tensor | tuple[Tensor, ...]:
         """Pixels with a south or east neighbour in another region, ``(B, H, W)`` bool."""
