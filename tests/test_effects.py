@@ -81,6 +81,7 @@ CALLS: dict[str, Call] = {
     "load": lambda it: spit.load("spit_tiny_16", device="cpu")(it.photo).top(1),
     "load_image": lambda it: spit.load_image(it.photo),
     "load_model": lambda it: spit.load_model("spit_tiny_16"),
+    "pool": lambda it: spit.pool(it.batch.float(), spit.PatchTokenizer(16)(it.batch), "both"),
     "register_backbone": lambda it: spit.register_backbone("effects_backbone", Backbone),
     "register_features": lambda it: spit.register_features("effects_features", Features),
     "register_tokenizer": lambda it: spit.register_tokenizer("effects_tokenizer", Patches),

@@ -1,15 +1,20 @@
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from skimage.measure import regionprops
 from skimage.segmentation import slic
 from torch import Tensor
 
 from spit import kernels
 from spit.features import FeatureExtractor
 from spit.partition import Hierarchy, Partition
+from spit.segmentation import RegionGraph
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer
 
 LEFT = torch.tensor([[0, 0, 1], [0, 2, 1]], dtype=torch.int32)  # three regions
@@ -57,6 +62,50 @@ class TestPartition:
             [0, 0, 1, 3], [1, 0, 2, 3],
         ]
         assert mixed.boxes().dtype == torch.int32
+
+    def test_centroids(self, mixed: Partition, photo: Callable[[str, int], Tensor]) -> None:
+        third = torch.tensor(1 / 3).item()
+        expected = [[third, third], [0.5, 2], [1, 1], [0, 1], [1, 1], [1.5, 0], [1.5, 0], [0, 1], [1, 1]]
+        assert mixed.centroids().tolist() == expected
+        assert mixed.centroids().dtype == torch.float32
+        labels = slic(photo("astronaut", 96).movedim(0, -1).numpy(), 30)
+        centers = np.array([region.centroid for region in regionprops(labels)])
+        np.testing.assert_allclose(Partition.from_labels(labels).centroids().numpy(), centers, rtol=1e-6)
+
+    def test_adjacency(self, mixed: Partition) -> None:
+        edges, lengths = mixed.adjacency()
+        assert edges.tolist() == [[0, 1], [0, 2], [1, 2], [3, 4], [5, 6], [7, 8]]
+        assert lengths.tolist() == [1, 2, 1, 3, 2, 3]
+        assert (edges.dtype, lengths.dtype) == (torch.int64, torch.int64)
+
+    @pytest.mark.parametrize("size", [(1, 1), (1, 5), (4, 1), (3, 3)])
+    def test_one_region_touches_nothing(self, size: tuple[int, int]) -> None:
+        edges, lengths = Partition.of(torch.zeros(2, *size, dtype=torch.int32), [1, 1]).adjacency()
+        assert (edges.shape, lengths.shape) == ((0, 2), (0,))
+
+    @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))
+    def test_adjacency_as_a_loop_over_pixels_finds_it(self, height: int, width: int, regions: int, seed: int) -> None:
+        draw = torch.Generator().manual_seed(seed)
+        part = Partition.from_labels(torch.randint(regions, (2, height, width), generator=draw))
+        borders: Counter[tuple[int, ...]] = Counter()
+        for b, y, x in np.ndindex(2, height, width):
+            for below, right in ((y + 1, x), (y, x + 1)):
+                if below < height and right < width:
+                    ends = {int(part.offsets[b] + part.labels[b, i, j]) for i, j in ((y, x), (below, right))}
+                    borders[tuple(sorted(ends))] += len(ends) > 1
+        found = sorted((pair, length) for pair, length in borders.items() if length)
+        adjacency = part.adjacency()
+        assert [(tuple(pair), length) for pair, length in zip(*map(Tensor.tolist, adjacency), strict=True)] == found
+        assert torch.equal(adjacency.edges[adjacency.edges[:, 0] >= part.offsets[1]] - part.offsets[1],
+                           part[1].adjacency().edges)
+
+    def test_adjacency_is_the_graph_of_segmentation(self, photo: Callable[[str, int], Tensor]) -> None:
+        image = photo("coffee", 96)
+        part = SuperpixelTokenizer(levels=3)(image)
+        graph = RegionGraph.of(image, part.labels[0])
+        assert np.array_equal(part.adjacency().edges.numpy(), graph.pairs)
+        assert np.array_equal(part.adjacency().lengths.numpy(), graph.lengths)
+        np.testing.assert_allclose(part.centroids().numpy(), graph.centers, rtol=1e-6)
 
     def test_paint(self, pair: Partition) -> None:
         painted = pair.paint(torch.tensor([10.0, 11, 12, 20, 21]))

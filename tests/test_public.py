@@ -58,7 +58,7 @@ def test_every_public_name_exists_and_says_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", [
     "SuperpixelTokenizer", "PatchTokenizer", "VoronoiTokenizer", "Partition", "Hierarchy", "Tokens",
-    "load_image", "create_model", "list_models", "from_timm",
+    "load_image", "create_model", "list_models", "from_timm", "pool",
 ])
 def test_the_names_of_the_design_are_public(name: str) -> None:
     assert name in spit.__all__

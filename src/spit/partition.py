@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from spit import kernels
+from spit.kernels.portable import Adjacency, region_adjacency, region_centroids
 from spit.tokens import Packed, cat_offsets, offsets_of
 from spit.validation import SHOWN, LabelMap, check_frames, check_labels, few, integers
 from spit.wording import plural
@@ -46,8 +47,14 @@ class Partition(Packed):
         [3, 2, 1]
         >>> part.boxes().tolist()  # (y0, x0, y1, x1)
         [[0, 0, 2, 2], [0, 2, 2, 3], [1, 1, 2, 2]]
+        >>> part.centroids().tolist()  # (y, x)
+        [[0.3333333432674408, 0.3333333432674408], [0.5, 2.0], [1.0, 1.0]]
+        >>> [answer.tolist() for answer in part.adjacency()]  # edges and their lengths
+        [[[0, 1], [0, 2], [1, 2]], [1, 2, 1]]
         >>> part.paint(torch.tensor([0.5, 1.0, 0.0])).tolist()
         [[[0.5, 0.5, 1.0], [0.5, 0.0, 1.0]]]
+        >>> part.pool(torch.tensor([[[0.0, 1.0, 4.0], [2.0, 7.0, 8.0]]])).tolist()
+        [1.0, 6.0, 7.0]
     """
 
     blocks: tuple[Tensor, ...]
@@ -139,18 +146,12 @@ class Partition(Packed):
         return torch.cat([kernels.region_boxes(*packed) for packed in self.packed_blocks()])
 
     def centroids(self) -> Tensor:
-        """TEMP."""
-        import torch
-        outs=[]
-        rows=list(self._rows())
-        n=int(self.offsets[-1])
-        s=torch.zeros(n,2,dtype=torch.int64,device=self.offsets.device)
-        for r in rows:
-            y=torch.arange(r.shape[1],device=r.device)[:,None].expand(r.shape[1:]).expand(r.shape)
-            x=torch.arange(r.shape[2],device=r.device)[None].expand(r.shape[1:]).expand(r.shape)
-            s[:,0].index_add_(0,r.flatten().long(),y.flatten().contiguous())
-            s[:,1].index_add_(0,r.flatten().long(),x.flatten().contiguous())
-        return (s.double()/self.sizes()[:,None]).float()
+        """Mean ``(y, x)`` of the pixels of each region, ``(ΣN, 2)`` float32; the first pixel is at (0, 0)."""
+        return torch.cat([region_centroids(*packed) for packed in self.packed_blocks()])
+
+    def adjacency(self) -> Adjacency:
+        """Which regions touch: ``edges (E, 2)``, packed rows, and ``lengths (E,)`` of their borders in pixels."""
+        return region_adjacency(list(self._rows()), sum(self.host_counts))
 
     def paint(self, values: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Give each pixel the value of its region, without interpolation.
@@ -165,6 +166,22 @@ class Partition(Packed):
             raise ValueError(f"expected one value for each of the {total} regions, got shape "
                              f"{tuple(values.shape)}{hint}")
         return _by_image([values[rows] for rows in self._rows()])
+
+    def pool(self, values: Tensor | Sequence[Tensor], reduce: str = "mean") -> Tensor:
+        """Reduce values at the pixels to one row for each region, the way back of :meth:`paint`.
+
+        Args:
+            values: channels first. :func:`spit.pool` takes maps of other sizes.
+            reduce: "mean", "sum", "max" or "majority": of integer labels ``(B, H, W)`` the most frequent one, or the
+                smallest of those.
+
+        Shape:
+            ``(B, C, H, W)`` to ``(ΣN, C)``, or ``(B, H, W)`` to ``(ΣN,)``; a list without B where sizes differ. In the
+            dtype of the values, but the mean of integers is float32 and their sum int64.
+        """
+        from spit.pooling import pool_pixels  # which imports this module
+
+        return pool_pixels(values, self, reduce)
 
     def boundaries(self) -> Tensor | tuple[Tensor, ...]:
         """Pixels with a south or east neighbour in another region, ``(B, H, W)`` bool."""

@@ -12,6 +12,7 @@ from spit.interop.timm import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Hierarchy, Partition
 from spit.parts import register_backbone, register_features, register_tokenizer
+from spit.pooling import pool
 from spit.predictor import Prediction, Predictor, load
 from spit.registry import create_model, list_models, load_model
 from spit.seams import register_seam, wrap
@@ -52,6 +53,7 @@ __all__ = [
     "load",
     "load_image",
     "load_model",
+    "pool",
     "register_backbone",
     "register_features",
     "register_seam",

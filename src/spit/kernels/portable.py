@@ -1,6 +1,7 @@
 """Operations in plain torch that give the same bits on every device, and so need no backends."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +11,18 @@ from spit.tokens import offsets_of
 
 Levels = list[tuple[Tensor, Tensor]]
 """For each level, the packed parents of all regions and the number of regions of each image in the level above."""
+
+
+class Adjacency(NamedTuple):
+    """Which regions touch.
+
+    Attributes:
+        edges: rows of two regions, the smaller first, in ascending order, ``(E, 2)`` int64.
+        lengths: pairs of neighbouring pixels across their border, ``(E,)`` int64.
+    """
+
+    edges: Tensor
+    lengths: Tensor
 
 
 def exact_sqrt(x: Tensor) -> Tensor:
@@ -33,6 +46,29 @@ def region_sizes(labels: Tensor, offsets: Tensor) -> Tensor:
     """
     packed = labels + offsets[:-1, None, None]
     return torch.bincount(packed.flatten(), minlength=int(offsets[-1]))
+
+
+def region_centroids(labels: Tensor, offsets: Tensor) -> Tensor:
+    """The mean row and column of each region's pixels, from sums of integers.
+
+    Shape:
+        labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, answer ``(ΣN, 2)`` float32.
+    """
+    packed, sizes = (labels + offsets[:-1, None, None]).flatten(), region_sizes(labels, offsets)
+    axes = torch.meshgrid(*(torch.arange(pixels, device=labels.device) for pixels in labels.shape[1:]), indexing="ij")
+    sums = [torch.zeros_like(sizes).index_add(0, packed, axis.expand(labels.shape).flatten()) for axis in axes]
+    return (torch.stack(sums, 1).double() / sizes[:, None]).float()
+
+
+def region_adjacency(blocks: Sequence[Tensor], count: int) -> Adjacency:
+    """The pairs of regions with 4-adjacent pixels, from packed rows of pixels ``(b, H, W)``, all below ``count``."""
+    pairs = []
+    for rows in blocks:
+        for one, other in ((rows[:, :-1], rows[:, 1:]), (rows[..., :-1], rows[..., 1:])):
+            apart = one != other
+            pairs.append(torch.minimum(one, other)[apart] * count + torch.maximum(one, other)[apart])
+    numbers, lengths = torch.cat(pairs).unique(return_counts=True)
+    return Adjacency(torch.stack([numbers // count, numbers % count], 1), lengths)
 
 
 def level_offsets(levels: Levels, features: Tensor) -> list[Tensor]:
