@@ -96,6 +96,7 @@ def timm() -> Iterator[Any]:
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     yield pytest.importorskip("timm", exc_type=ImportError)
+    del library  # torch forgets what it declared
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+
 def test_timm_makes_our_models(timm: Any) -> None:
     import spit.timm
 

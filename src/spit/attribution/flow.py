@@ -115,7 +115,7 @@ def merge_heads(layers: Sequence[Heads], spans: Spans, merge: Merge) -> Tensor:
 
 
 def class_row(maps: Sequence[Tensor], keep: float, weight: float, side: Side, read: Tensor) -> Tensor:
-    """The class token's row, or the mean of the rows that h reads, of the product of all ``k I + w A_i``, divided by its sum.
+    """The row of what h reads, the class token mostly, in the product of all ``k I + w A_i``, divided by its sum.
 
     Computed as a row vector, ``r ← k r + w r A_i``, without products of two maps. Every few layers it is divided by its
     sum, which changes no share and prevents overflow.

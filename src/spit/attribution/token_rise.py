@@ -116,7 +116,7 @@ def whole_image(seen: ForwardPass, classes: Tensor) -> list[tuple[Tensor, Tensor
     rows = class_row(relevant, 1, 1, "left", seen.read_rows(trace)).cpu().double()
     parts = torch.stack(slopes).sum(0).cpu().double().split(list(trace.spans.counts))
     first = seen.model.prefix
-    return [(row[first : len(part)], part[first:]) for row, part in zip(rows, parts, strict=True)]  # without class tokens
+    return [(row[first : len(part)], part[first:]) for row, part in zip(rows, parts, strict=True)]
 
 
 def token_centers(seen: ForwardPass) -> tuple[Tensor, ...]:

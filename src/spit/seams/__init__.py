@@ -1,4 +1,4 @@
-"""Other people's backbones: a seam for each family says where tokens enter, and :func:`spit.wrap` joins them to τ and φ.
+"""Other people's backbones: a seam for each family says where tokens enter; :func:`spit.wrap` joins them to τ and φ.
 
 ====================  ==============================================================
 ``seam``              what a family has to say, and which class has which seam

@@ -59,23 +59,33 @@ class WatchedAttention(TorchFunctionMode):
         if not self.packed and self.observe is None:
             return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p)
         batch = query.shape[0]
-        rows = [part.transpose(1, 2).flatten(0, 1) for part in (query, key, value)]  # (ΣN, heads, d)
+        q, k, v = (_packed(part) for part in (query, key, value))
         if self.packed:
-            answer = ragged_attention(*rows, self.spans)
+            answer = ragged_attention(q, k, v, self.spans)
         else:
-            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p)
-            answer = mixed.transpose(1, 2).flatten(0, 1)
+            answer = _packed(F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p))
         if self.observe is not None and attn_mask is None:
-            self.observe(Heads(*rows, answer))
-        return answer.unflatten(0, (batch, -1)).transpose(1, 2)
+            self.observe(Heads(q, k, v, answer))
+        return _unpacked(answer, batch)
 
     def _biased(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         """Attention with ``E B Eᵀ``, E the shares of :attr:`cells`, image by image."""
         counts = list(self.spans.counts)
-        images = [part.transpose(1, 2).flatten(0, 1).split(counts) for part in (query, key, value)]
+        images = [_packed(part).split(counts) for part in (query, key, value)]
         answers = []
         for q, k, v, shares in zip(*images, self.cells or (), strict=True):
-            own = shares @ bias[0].to(shares.dtype) @ shares.T  # (heads, L, L)
-            answers.append(F.scaled_dot_product_attention(*(part.transpose(0, 1)[None] for part in (q, k, v)),
-                                                          own[None].to(q.dtype))[0].transpose(0, 1))
-        return torch.cat(answers).unflatten(0, (query.shape[0], -1)).transpose(1, 2)
+            own = (shares @ bias[0].to(shares.dtype) @ shares.T).to(q.dtype)  # (heads, L, L)
+            answers.append(_packed(F.scaled_dot_product_attention(
+                _unpacked(q, 1), _unpacked(k, 1), _unpacked(v, 1), own[None])))
+        return _unpacked(torch.cat(answers), len(query))
+
+
+def _packed(rows: Tensor) -> Tensor:
+    """``(B, heads, N, d)`` to ``(BN, heads, d)``."""
+    return rows.transpose(1, 2).flatten(0, 1)
+
+
+def _unpacked(rows: Tensor, batch: int) -> Tensor:
+    """The inverse of :func:`_packed`."""
+    answer: Tensor = rows.unflatten(0, (batch, -1)).transpose(1, 2)
+    return answer

@@ -55,8 +55,8 @@ class CropExtractor(Options):
     * ``"window"``: the square around the whole region, scaled to one patch.
     * ``"pool"``: the mean of the image's own square patches, weighted by the region's share of each.
 
-    ``place`` says how it reads the table of positions: between four cells, at the region's centroid, or the average over
-    all cells that it covers.
+    ``place`` says how it reads the table of positions: between four cells, at the region's centroid, or the average
+    over all cells that it covers.
 
     Example:
         >>> import spit, torch
@@ -120,17 +120,16 @@ class CropExtractor(Options):
         height, width = labels.shape[1:]
         grid = self.grid(height, width)
         part = Partition._trusted((labels,), offsets)
-        shares = torch.cat(cell_shares(part, self.patch)) if self.embed == "pool" or self.place == "average" else None
-        centroids = part.centroids()
-        if self.embed == "pool" and shares is not None:
-            pixels = _mean_patches(block, shares, offsets, self.patch)
+        windows = self.windows(part)
+        if windows is None:
+            pixels = _mean_patches(block, torch.cat(cell_shares(part, self.patch)), offsets, self.patch)
         else:
-            windows = self.windows(part, centroids)
             pixels = kernels.color_patches(block, labels, offsets, windows, self.patch, False).flatten(1)
-        size = pixels.new_tensor(grid).expand(len(pixels), GRID)
-        weights = shares if self.place == "average" and shares is not None else grid_weights(
-            (centroids + 0.5) / self.patch - 0.5, grid)
-        return torch.cat([pixels, size], 1), weights
+        if self.place == "average":
+            weights = torch.cat(cell_shares(part, self.patch))
+        else:
+            weights = grid_weights((part.centroids() + 0.5) / self.patch - 0.5, grid)
+        return torch.cat([pixels, pixels.new_tensor(grid).expand(len(pixels), GRID)], 1), weights
 
     @property
     def resolution(self) -> int:
@@ -141,15 +140,14 @@ class CropExtractor(Options):
         """The mean of an image's colours as γ sees them, ``(C, 1)``."""
         return to_float(image).mean((1, 2))[:, None]
 
-    def windows(self, partition: Partition, centroids: Tensor | None = None) -> Tensor | None:
-        """The window of each region of a partition of one size that its token sees, ``(ΣN, 4)`` int32."""
+    def windows(self, partition: Partition) -> Tensor | None:
+        """The window of each region of one block that its token sees, ``(ΣN, 4)`` int32; None if it pools patches."""
         if self.embed == "pool":
             return None
         height, width = partition.blocks[0].shape[1:]
         if self.embed == "window":
-            return squares(partition.boxes(), height, width)
-        centroids = partition.centroids() if centroids is None else centroids
-        corners = crops(centroids, self.patch, height, width).int()
+            return cast(Tensor, squares(partition.boxes(), height, width))
+        corners = crops(partition.centroids(), self.patch, height, width).int()
         return torch.cat([corners, corners + self.patch], 1)
 
     def split(self, features: Tokens) -> Placed:

@@ -35,6 +35,7 @@ class WrappedModel(SpitModel):
     extractor: CropExtractor
     embedder: "CropEmbedder"  # type: ignore[assignment]
     backbone: "WrappedBackbone"
+    head: nn.Module  # type: ignore[assignment]
 
     def __init__(self, config: ModelConfig, seam: Seam | None = None) -> None:
         nn.Module.__init__(self)
@@ -43,8 +44,7 @@ class WrappedModel(SpitModel):
         self.extractor = config.create_extractor()
         seam = seam or make_again(config.backbone_options)
         self.backbone = WrappedBackbone(seam, unit=self.extractor.place == "centroid")
-        self.embedder = CropEmbedder(seam, self.extractor, **{
-            name: config.backbone_options.get(name) for name in ("mean", "std")})
+        self.embedder = CropEmbedder(seam, self.extractor, config.backbone_options)
         own = config.num_classes == seam.num_classes
         self.head = OwnHead(seam) if own else ClassHead(seam.summary_width, config.num_classes)
         self.budgets = None
@@ -89,22 +89,18 @@ class CropEmbedder(nn.Module):
         branch: what a retrofit trains beside the patch embedding, from the features of the region; starts at 0.
     """
 
-    def __init__(self, seam: Seam, extractor: CropExtractor, mean: Sequence[float] | None = None,
-                 std: Sequence[float] | None = None) -> None:
+    seam: Seam
+
+    def __init__(self, seam: Seam, extractor: CropExtractor, colors: Mapping[str, Sequence[float]]) -> None:
         super().__init__()
-        self.seam, self.patch = seam, extractor.patch
-        self.mean, self.std = tuple(mean or seam.mean), tuple(std or seam.std)
+        object.__setattr__(self, "seam", seam)  # the backbone has its module
+        self.patch = extractor.patch
+        self.mean, self.std = (tuple(colors[name]) for name in ("mean", "std"))
         if extractor.region:
             self.branch: nn.Linear | None = nn.Linear(extractor.region_width, seam.width, bias=False)
             nn.init.zeros_(self.branch.weight)
         else:
             self.branch = None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "seam":  # its module is the backbone's, and registered there
-            object.__setattr__(self, name, value)
-        else:
-            super().__setattr__(name, value)
 
     def normalize(self, pixels: Tensor) -> Tensor:
         """``(x − mean) / std`` of rows of pixels, channel by channel."""
@@ -135,6 +131,7 @@ class WrappedBackbone(nn.Module):
     """
 
     model_class = WrappedModel
+    seam: Seam
 
     def __init__(self, seam: Seam, unit: bool = True) -> None:
         super().__init__()
@@ -144,12 +141,12 @@ class WrappedBackbone(nn.Module):
     @property
     def blocks(self) -> Sequence[nn.Module]:
         """The attention blocks."""
-        return cast(Seam, self.seam).blocks
+        return self.seam.blocks
 
     @property
     def norm(self) -> nn.Module:
         """The final norm."""
-        return cast(Seam, self.seam).norm
+        return self.seam.norm
 
     def forward(self, tokens: Tokens, placed: Placed, recorder: Recorder | None = None) -> Tokens:
         """Run the blocks.
@@ -158,7 +155,7 @@ class WrappedBackbone(nn.Module):
             tokens: the prefix first in each image, ``(Σ(prefix + N), D)``.
             placed: where the others lie.
         """
-        seam, spans = cast(Seam, self.seam), Spans.of(tokens)
+        seam, spans = self.seam, Spans.of(tokens)
         rotations = self._rotations(placed, spans)
         cells = self._cells(placed, spans) if seam.biased else None
         shape = (len(spans), spans.longest) if spans.uniform else (1, len(tokens.values))
@@ -176,7 +173,7 @@ class WrappedBackbone(nn.Module):
 
     def _run(self, block: nn.Module, rows: Tensor, rotation: Tensor | None, spans: Spans,
              cells: list[Tensor] | None, observe: Callable[[Heads], None] | None) -> Tensor:
-        seam = cast(Seam, self.seam)
+        seam = self.seam
         if spans.uniform and cells is None and observe is None:
             return seam.run(block, rows, rotation)
         watched = WatchedAttention(spans, not spans.uniform, cells, observe)
@@ -193,7 +190,7 @@ class WrappedBackbone(nn.Module):
 
         Rows of a prefix after the first one are not turned.
         """
-        seam = cast(Seam, self.seam)
+        seam = self.seam
         counts = [count - seam.prefix for count in spans.counts]
         parts = []
         for grid, span in by_grid(placed.grids, counts):
@@ -203,9 +200,10 @@ class WrappedBackbone(nn.Module):
             weights = cells_of(placed, span, grid, grid if found.table.shape[2] == math.prod(grid) else seam.grid)
             turned = torch.einsum("nc,lhcsd->lhnsd", weights.to(found.table.dtype), found.table)
             parts.append(turned / turned.square().sum(3, keepdim=True).sqrt() if self.unit else turned)
-        table = torch.cat(parts, 2)
+        table: Tensor = torch.cat(parts, 2)
         if spans.uniform:
-            return table.unflatten(2, (len(spans), -1)).movedim(2, 1)
+            table = table.unflatten(2, (len(spans), -1)).movedim(2, 1)
+            return table
         still = torch.stack([torch.zeros_like(table[..., :1, 0, :]), torch.ones_like(table[..., :1, 1, :])], -2)
         still = still.expand(-1, -1, seam.prefix, -1, -1)
         images = [part for image in table.split(counts, 2) for part in (still, image)]
@@ -213,7 +211,7 @@ class WrappedBackbone(nn.Module):
 
     def _cells(self, placed: Placed, spans: Spans) -> list[Tensor]:
         """The share of each row in each cell of the module's own grid, ``(L, prefix + cells)`` of each image."""
-        seam = cast(Seam, self.seam)
+        seam = self.seam
         shares, row = [], 0
         for count, grid in zip(spans.counts, placed.grids, strict=True):
             own = cells_of(placed, slice(row, row := row + count - seam.prefix), grid, seam.grid)
@@ -231,12 +229,14 @@ def make_again(options: Mapping[str, Any]) -> Seam:
 class OwnHead(nn.Module):
     """h: the module's own head, whose parameters are the backbone's."""
 
+    seam: Seam
+
     def __init__(self, seam: Seam) -> None:
         super().__init__()
         object.__setattr__(self, "seam", seam)
 
     def forward(self, summary: Tensor) -> Tensor:
-        return cast(Seam, self.seam).classify(summary)
+        return self.seam.classify(summary)
 
 
 def cells_of(placed: Placed, rows: slice, grid: Grid, other: Grid) -> Tensor:

@@ -18,8 +18,8 @@ def read_wrapped(source: str) -> Checkpoint:
     """The backbone of a name, with its trained weights, wrapped by the defaults of :func:`spit.wrap`.
 
     Args:
-        source: ``timm:vit_small_patch14_reg4_dinov2``, with a tag if there are several; or ``hf:facebook/dinov2-small``,
-            an id of the Hugging Face hub or a folder that ``save_pretrained`` wrote.
+        source: ``timm:vit_small_patch14_reg4_dinov2``, with a tag if there are several; or
+            ``hf:facebook/dinov2-small``, an id of the Hugging Face hub or a folder that ``save_pretrained`` wrote.
     """
     prefix, _, name = source.partition(":")
     library = LIBRARIES[prefix]
@@ -37,8 +37,8 @@ def read_wrapped(source: str) -> Checkpoint:
         raise MissingExtra(library, library, f"loading {source}") from error
     except Exception as error:  # of the library, the hub or the network, by its version
         line = str(error).strip().partition("\n")[0]
-        raise WeightsError(f"{source}: {library} has no weights of {name!r} here ({line}); check the name, and the network "
-                           "or its cache") from error
+        raise WeightsError(f"{source}: {library} has no weights of {name!r} here ({line}); check the name, and the "
+                           "network or its cache") from error
     model = wrap(module.eval(), **colors)
     return Checkpoint(source, model.config, model.state_dict())
 

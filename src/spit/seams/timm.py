@@ -43,12 +43,13 @@ class TimmViT(Seam):
         return cast(nn.Module, self.module.norm)
 
     def embed(self, patches: Tensor) -> Tensor:
-        embed: Any = self.module.patch_embed
+        embed = self.module.patch_embed
         answer: Tensor = embed.norm(linear_patches(patches, embed.proj.weight, embed.proj.bias))
         return answer
 
     def _prefix_tokens(self) -> list[Tensor]:
-        return [rows for name in PREFIX if (rows := getattr(self.module, name, None)) is not None]
+        found = (getattr(self.module, name, None) for name in PREFIX)
+        return [rows for rows in found if rows is not None]
 
     def prefix_rows(self) -> Tensor:
         parts = [rows[0] for rows in self._prefix_tokens()]
@@ -60,9 +61,9 @@ class TimmViT(Seam):
 
     def _table(self) -> tuple[Tensor | None, int]:
         """The module's table of positions, and how many of its rows belong to prefix tokens."""
-        table = cast(Tensor | None, getattr(self.module, "pos_embed", None))
-        rows, columns = self.module.patch_embed.grid_size  # type: ignore[union-attr]
-        return table, 0 if table is None else table.shape[1] - rows * columns  # type: ignore[operator]
+        table: Tensor | None = getattr(self.module, "pos_embed", None)
+        rows, columns = self.module.patch_embed.grid_size
+        return table, 0 if table is None else table.shape[1] - rows * columns
 
     def positions(self, grid: Grid) -> Tensor | None:
         from timm.layers import resample_abs_pos_embed
@@ -70,7 +71,7 @@ class TimmViT(Seam):
         table, own = self._table()
         if table is None:
             return None
-        if grid != tuple(self.module.patch_embed.grid_size):  # type: ignore[union-attr, arg-type]
+        if grid != tuple(self.module.patch_embed.grid_size):
             table = resample_abs_pos_embed(table, new_size=list(grid), old_size=self.module.patch_embed.grid_size,
                                            num_prefix_tokens=own)
         return table[0, own:]
@@ -82,21 +83,21 @@ class TimmViT(Seam):
     def summarize(self, rows: Tensor) -> Tensor:
         if not getattr(self.module, "global_pool", "token") and getattr(self.module, "attn_pool", None) is None:
             return rows[:, 0] if self.prefix else rows.mean(1)  # the module itself returns all tokens
-        answer: Tensor = self.module.forward_head(rows, pre_logits=True)  # type: ignore[operator]
+        answer: Tensor = self.module.forward_head(rows, pre_logits=True)
         return answer
 
     def classify(self, summary: Tensor) -> Tensor:
-        answer: Tensor = self.module.head(summary)  # type: ignore[operator]
+        answer: Tensor = self.module.head(summary)
         return answer
 
     def answer(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
-        rows = self.module.forward_features(images)  # type: ignore[operator]
-        logits = self.module.forward_head(rows)  # type: ignore[operator]
+        rows = self.module.forward_features(images)
+        logits = self.module.forward_head(rows)
         return rows, logits if logits.ndim == 2 else None
 
     @property
     def summary_width(self) -> int:
-        return int(getattr(self.module, "head_hidden_size", None) or getattr(self.module, "num_features", self.width))
+        return int(getattr(self.module, "head_hidden_size", None) or self.module.num_features)
 
     def source_options(self) -> dict[str, Any]:
         described: Any = getattr(self.module, "pretrained_cfg", None) or {}
@@ -118,7 +119,7 @@ class TimmDistilled(TimmViT):
 
     def classify(self, summary: Tensor) -> Tensor:
         first, second = summary.split(self.width, 1)
-        answer: Tensor = (self.module.head(first) + self.module.head_dist(second)) / 2  # type: ignore[operator]
+        answer: Tensor = (self.module.head(first) + self.module.head_dist(second)) / 2
         return answer
 
 

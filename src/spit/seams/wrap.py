@@ -1,7 +1,7 @@
 """spit.wrap: the vision transformer that you have, on superpixels, with its own weights."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,13 +15,13 @@ from spit.partition import Partition
 from spit.seams.crops import Embed, Place
 from spit.seams.model import WrappedModel
 from spit.seams.seam import Seam, find_seam
-from spit.tokenizers import PatchTokenizer
 
 TOLERANCE = 1e-4  # largest difference from the backbone's own answer on squares, over the largest value
 
 
-def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "superpixel", *, embed: Embed = "crop",
-         place: Place = "centroid", mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> SpitModel:
+def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "superpixel", embed: Embed = "crop",
+         place: Place = "centroid", *, mean: Sequence[float] | None = None,
+         std: Sequence[float] | None = None) -> SpitModel:
     """A vision transformer of timm, transformers or another library on superpixel tokens, without training.
 
     Each region becomes a token by the backbone's own patch embedding, with its own positions, prefix tokens, blocks,
@@ -64,7 +64,7 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "
     check_choice("place", place, get_args(Place))
     seam = find_seam(backbone)
     if backbone.training:
-        raise ValueError("expected a backbone in evaluation mode, since dropout changes its answers; call .eval() first")
+        raise ValueError("expected a backbone in evaluation mode, since dropout changes its answers; call .eval()")
     model = WrappedModel(wrapped_config(seam, embed, place, mean, std), seam).eval()
     check_squares(model, seam)
     return model.with_tokenizer(tokenizer)

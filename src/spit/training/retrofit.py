@@ -56,7 +56,7 @@ class RetrofitRecipe(Recipe):
             parent.compile()
         validation = validation_of(self, team, crop=student.config.eval_crop)
         if validation and not parent.config.num_classes:
-            raise TrainingError(f"expected no data.validation, since {self.parent.weights} has no classes; leave it out")
+            raise TrainingError(f"expected no data.validation, since {source} has no classes; leave it out")
         if validation and len(validation.photos.classes) != parent.config.num_classes:
             raise TrainingError(f"expected validation photos of the parent's {parent.config.num_classes} classes, a "
                                 f"sub-folder each, got {len(validation.photos.classes)} classes")
