@@ -65,12 +65,16 @@ class ModelConfig(TransformerOptions, FeatureOptions):
         return super().replace(**changes)
 
     def options_for(self, tokenizer: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone."""
+        """Options of a tokenizer: this config's with changes if it is the present one, else the changes alone.
+
+        Weights that know square patches, in crops, get patches of their own size and compact superpixels.
+        """
         if not isinstance(changes, Mapping):
             raise TypeError(f"expected tokenizer_options as a table, such as {{'levels': 4}}, got {changes!r}")
         present: Mapping[str, Any] = self.tokenizer_options if tokenizer == self.tokenizer else {}
-        if tokenizer == "superpixel" != self.tokenizer and (self.fill == "crop" or self.extractor == "crops"):
-            present = compact_options(self.extractor_options.get("patch", self.resolution))
+        if tokenizer != self.tokenizer and (self.fill == "crop" or self.extractor == "crops"):  # weights know squares
+            side = self.extractor_options.get("patch", self.resolution)
+            present = {"superpixel": compact_options(side), "patch": {"size": side}}.get(tokenizer, {})
         return {**present, **changes}
 
     def to_dict(self) -> dict[str, Any]:

@@ -148,6 +148,6 @@ def push_to_hub(model: "SpitModel", repo: str, **options: Any) -> str:
 
 def _depth(model: "SpitModel") -> int:
     blocks = getattr(model.backbone, "blocks", None)
-    if not isinstance(blocks, nn.ModuleList):
+    if not isinstance(blocks, nn.ModuleList | nn.Sequential):
         raise TypeError(f"backbone {model.config.backbone!r} has no blocks, a torch.nn.ModuleList, to tell apart")
     return len(blocks)

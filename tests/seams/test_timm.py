@@ -65,7 +65,7 @@ def test_a_wrapped_backbone_is_itself_on_squares(
     model = spit.wrap(vit)
     assert type(model.backbone.seam) is seam
     assert model.prefix == prefix
-    squares = model.with_tokenizer("patch", size=model.extractor.patch)
+    squares = model.with_tokenizer("patch")
     [image] = photos(model.backbone.seam.size)
     expected = vit(normalised(model, image[None]))
     largest = max(1.0, float(expected.abs().max()))
@@ -99,7 +99,7 @@ def test_squares_are_exact_at_other_sizes(create: Callable[..., Any], photos: Ca
     """The module resamples its own table; so does the seam."""
     for name in ("vit_tiny_patch16_224", "vit_small_patch16_dinov3"):
         vit = create(name, dynamic_img_size=True)
-        model = spit.wrap(vit).with_tokenizer("patch", size=16)
+        model = spit.wrap(vit).with_tokenizer("patch")
         [image] = photos((160, 96))
         torch.testing.assert_close(model(image), vit(normalised(model, image[None])), rtol=1e-4, atol=2e-5)
 

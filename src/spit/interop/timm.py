@@ -100,7 +100,7 @@ def _refuse_variants(tensors: Mapping[str, Tensor]) -> None:
         has = f"it has {', '.join(foreign[:4])}{more}; " if foreign else ""
         lacks = f"it lacks {', '.join(missing)}; " if missing else ""
         raise WeightsError(f"expected the timm state dict of a plain ViT with a class token, but {has}{lacks}"
-                           "distilled, register, mean-pooled, rotary and gated variants are not supported")
+                           "spit.wrap(module) takes distilled, register, mean-pooled, rotary and gated variants")
     kernel = tuple(tensors["patch_embed.proj.weight"].shape)
     if len(kernel) != 4 or kernel[2] != kernel[3]:
         raise WeightsError(f"expected square patches, got patch_embed.proj.weight of shape {kernel}")

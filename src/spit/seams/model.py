@@ -79,7 +79,15 @@ class WrappedModel(SpitModel):
         check_source(self.backbone.module, self.config.backbone_options)
 
     def compile(self, **options: Any) -> None:
-        raise TypeError("a wrapped backbone is not compiled by spit: its blocks see batches of other shapes each time")
+        raise TypeError("spit compiles its own backbones alone, got a wrapped one; call it without model.compile()")
+
+    def no_weight_decay(self) -> set[str]:
+        own = getattr(self.backbone.module, "no_weight_decay", set)
+        return {f"backbone.module.{name}" for name in own()}
+
+    def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
+        raise TypeError("a wrapped backbone has names of its own to sort by depth; call group_matcher() of "
+                        "model.backbone.module if it has one")
 
 
 class CropEmbedder(nn.Module):

@@ -54,7 +54,8 @@ class TimmViT(Seam):
     def prefix_rows(self) -> Tensor:
         parts = [rows[0] for rows in self._prefix_tokens()]
         if not parts:
-            return next(self.module.parameters()).new_zeros(0, self.width)
+            empty: Tensor = next(self.module.parameters()).new_zeros(0, self.width)
+            return empty
         rows = torch.cat(parts)
         table, count = self._table()
         return rows if table is None or not count else rows + table[0, :count]
