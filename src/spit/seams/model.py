@@ -63,6 +63,9 @@ class WrappedModel(SpitModel):
         if module.training and not self.training:
             raise ValueError(f"expected the wrapped {type(module).__name__} in evaluation mode, as the model is; call "
                              "model.eval()")
+        if any(buffer.device != features.values.device for buffer in module.buffers()):
+            raise ValueError(f"expected the wrapped {type(module).__name__} on {features.values.device} with its "
+                             "buffers; move the model, model.to(device), and not the backbone inside")
         placed = self.extractor.split(features)
         return cast(Tokens, self.backbone(self.embedder(features, placed), placed, recorder))
 

@@ -67,7 +67,9 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "
         raise ValueError("expected a backbone in evaluation mode, since dropout changes its answers; call .eval()")
     model = WrappedModel(wrapped_config(seam, embed, place, mean, std), seam).eval()
     check_squares(model, seam)
-    return model.with_tokenizer(tokenizer)
+    other = model.with_tokenizer(tokenizer)
+    model.tokenizer, model.config = other.tokenizer, other.config
+    return model
 
 
 def wrapped_config(seam: Seam, embed: Embed, place: Place, mean: Sequence[float] | None,
