@@ -2,18 +2,22 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor
 
+import spit
 from interop.test_timm import vit
+from seams.plain import PlainSeam, PlainViT
 from spit import kernels
 from spit.config import ModelConfig
 from spit.errors import WeightsError
 from spit.interop.timm import from_timm
 from spit.model import Output, SpitModel
 from spit.partition import Partition
+from spit.seams.seam import SEAMS
 from spit.tokens import Tokens
 from spit.training.augment import AugmentConfig, Draw, draw, fused
 from spit.training.batches import Batch
@@ -373,3 +377,50 @@ def test_a_share_of_another_beginning(parent: SpitModel) -> None:
     other = SpitModel(made(parent).config.replace(depth=1 + parent.config.depth))
     with pytest.raises(WeightsError, match=r"distill\.keep"):
         Distillation(other, parent, DistillConfig(keep=0.25))
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("prefix", "seed"), [(0, 1), (1, 3), (3, 3)])
+def test_a_wrapped_backbone_learns_its_own_squares(prefix: int, seed: int, photo: Callable[[str, int], Tensor]) -> None:
+    """It starts from crops with a branch of zeros, and comes nearer; the parent stays as it is."""
+    with patch.dict(SEAMS), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        spit.register_seam(PlainViT, PlainSeam)
+        vit = PlainViT(prefix=prefix).eval()
+        for parameter, scale in ((vit.head.weight, 10), (vit.table, 0.1), (vit.first, 0.1)):
+            parameter.data *= scale  # so that classes differ by what is in the photos
+        parent = spit.wrap(vit)
+        student = student_of(parent, {"tokenizer_options": {"levels": 3}})
+        before = {name: tensor.clone() for name, tensor in parent.state_dict().items()}
+        images = torch.stack([photo(name, 32) for name in ("coffee", "astronaut", "chelsea", "rocket")])
+        assert torch.allclose(student(images), parent.with_tokenizer(student.tokenizer)(images), atol=1e-5)
+        assert not student.embedder.branch.weight.any()
+        task = Distillation(student, parent, DistillConfig(tokens=1.0))
+        assert task.parent.config.tokenizer == "patch"
+        torch.testing.assert_close(task.parent(images), vit((images / 255 - 0.5) / 0.25), rtol=1e-4, atol=1e-4)
+        optimizer = torch.optim.AdamW([{"params": [*group.parameters.values()], "lr": 2e-3 * group.rate}
+                                       for group in task.groups()])
+        losses = []
+        for _ in range(40):
+            loss, parts = task.loss(student, batch_of(images))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append({name: float(value) for name, value in parts.items()})
+        assert losses[-1]["logits"] < losses[0]["logits"] / 2
+        assert losses[-1]["tokens"] < losses[0]["tokens"]
+        assert student.embedder.branch.weight.any()
+        assert all(torch.equal(before[name], tensor) for name, tensor in parent.state_dict().items())
+
+
+def test_a_wrapped_backbone_without_classes(photo: Callable[[str, int], Tensor]) -> None:
+    """Its summary and tokens are compared, and no logits."""
+    with patch.dict(SEAMS):
+        spit.register_seam(PlainViT, PlainSeam)
+        parent = spit.wrap(PlainViT().eval())
+        parent.reset_classifier(0)
+        images = torch.stack([photo("coffee", 32), photo("astronaut", 32)])
+        student = student_of(parent, {})
+        loss, parts = Distillation(student, parent, DistillConfig()).loss(student, batch_of(images))
+        assert set(parts) == {"class_token", "tokens"}
+        assert loss.isfinite()
