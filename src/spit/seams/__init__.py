@@ -3,6 +3,9 @@
 ====================  ==============================================================
 ``seam``              what a family has to say, and which class has which seam
 ``timm``              timm's plain ViTs
+``names``             where classes of transformers keep their parts
+``named``             a seam for a class that keeps its parts under names
+``transformers``      the classes of that table
 ``crops``             φ: a patch of pixels for each region, and its place
 ``attention``         ragged batches inside other people's blocks
 ``model``             γ, f and h as a model of spit
