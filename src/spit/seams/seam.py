@@ -135,6 +135,10 @@ SEAMS: dict[str, str | type[Seam]] = {
        for name, names in NAMES.items()},
     **{f"transformers.models.timm_wrapper.modeling_timm_wrapper.{name}": "spit.seams.transformers.timm_inside"
        for name in ("TimmWrapperModel", "TimmWrapperForImageClassification")},
+    "torchvision.models.vision_transformer.VisionTransformer": "spit.seams.others.TorchvisionViT",
+    "open_clip.transformer.VisionTransformer": "spit.seams.others.OpenClipViT",
+    "dinov2.models.vision_transformer.DinoVisionTransformer": "spit.seams.others.HubDinov2",
+    "dinov3.models.vision_transformer.DinoVisionTransformer": "spit.seams.others.HubDinov3",
 }
 """Seams by the full name of the module's class."""
 
