@@ -306,6 +306,14 @@ def test_rotations_between_cells_are_as_long_as_those_of_the_cells(monkeypatch: 
                                    rtol=0, atol=2e-5)
 
 
+def test_a_release_with_other_names_is_refused() -> None:
+    module = make("ViTModel")
+    module.encoder = module.layers
+    del module.layers
+    with pytest.raises(TypeError, match="expected ViTModel to have a part layers, got none"):
+        spit.wrap(module)
+
+
 def test_another_class_has_no_seam() -> None:
     config = transformers.CLIPConfig(vision_config=SIZED, text_config={**SMALL, "vocab_size": 9, "eos_token_id": 2,
                                                                        "bos_token_id": 1, "pad_token_id": 1})

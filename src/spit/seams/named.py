@@ -26,6 +26,11 @@ class NamedViT(Seam):
         self.body = part(module, names.body)
         self.embeddings = part(self.body, names.embeddings)
         layer = part(self.embeddings, names.patch)
+        for name, found in ((names.patch, layer), (names.blocks, part(self.body, names.blocks)),
+                            (names.norm, part(self.body, names.norm))):
+            if found is None:
+                raise TypeError(f"expected {type(module).__name__} to have a part {name}, got none: another release of "
+                                "its library has it there; update the library")
         self.patch, self.channels = self.describe(layer)
         self.size = (size, size) if isinstance(size, int) else (size[0], size[1])
         self.width = layer.weight.shape[0]

@@ -27,6 +27,7 @@ class Names:
             the tokens before those of the image, and ``table``, the positions, those of the prefix first.
         enter: in the body, what comes between positions and the first block.
         blocks: in the body, as are ``norm``, the last one, and ``pool``, what pools tokens.
+        masked: blocks must be given an attention mask, which is None.
         reads: what is read if nothing pools: tokens of the prefix, by number, and the mean of the image's tokens.
         heads: one layer for all that is read, or one for each part, whose answers are averaged.
         embeds: the head is a projection, not a classifier.
@@ -45,6 +46,7 @@ class Names:
     blocks: str = "layers"
     norm: str = "layernorm"
     pool: str = "pooler"
+    masked: bool = False
     reads: tuple[int | Literal["mean"], ...] = (0,)
     heads: tuple[str, ...] = ()
     embeds: bool = False
@@ -70,10 +72,10 @@ DINOV3 = Names("dinov3_vit.modeling_dinov3_vit", "TransformersDinov3", patch="pa
                prefix=("cls_token", "register_tokens"), table="", blocks="model.layer", norm="norm")
 CLIP = Names("clip.modeling_clip", "TransformersClip", patch="patch_embedding", prefix=("class_embedding",),
              table="position_embedding", enter=("pre_layrnorm",), blocks="encoder.layers", norm="post_layernorm",
-             mean=OPENAI_MEAN, std=OPENAI_STD, crop=1.0)
+             masked=True, mean=OPENAI_MEAN, std=OPENAI_STD, crop=1.0)
 SIGLIP = Names("siglip.modeling_siglip", patch="patch_embedding", prefix=(), table="position_embedding",
-               blocks="encoder.layers", norm="post_layernorm", pool="head", reads=("mean",), mean=HALF, std=HALF,
-               crop=None)
+               blocks="encoder.layers", norm="post_layernorm", pool="head", masked=True, reads=("mean",), mean=HALF,
+               std=HALF, crop=None)
 SIGLIP2 = replace(SIGLIP, file="siglip2.modeling_siglip2", seam="TransformersSiglip2")
 AIMV2 = Names("aimv2.modeling_aimv2", "TransformersAimv2", patch="patch_embed", after="rms_norm", prefix=(),
               table="position_embedding", blocks="encoder.layers", norm="rms_norm", pool="head", reads=("mean",),

@@ -44,8 +44,8 @@ class TransformersViT(NamedViT):
         return cast(Tensor, answer[0] if isinstance(answer, tuple) else answer)
 
     def _options(self, rotation: Tensor | None) -> dict[str, Any]:
-        """Of a block."""
-        return {"attention_mask": None}
+        """What a block takes beside its rows."""
+        return {"attention_mask": None} if self.names.masked else {}
 
     @property
     def summary_width(self) -> int:
