@@ -2,12 +2,13 @@
 
 A block is given all images of a batch as one sequence, ``(1, ΣN, D)``. Its linear layers and norms work row by row and
 need not know; its attention must not mix images. Every current library computes it by
-``torch.nn.functional.scaled_dot_product_attention``, so while a block runs, calls of that function go through
-:class:`WatchedAttention`, which attends inside each image, and hands queries, keys and values to a recorder. No code of
-the library is replaced or copied.
+``torch.nn.functional.scaled_dot_product_attention`` or by ``torch.nn.MultiheadAttention``, so while a block runs, calls
+of these functions go through :class:`WatchedAttention`, which attends inside each image, and hands queries, keys and
+values to a recorder. No code of the library is replaced or copied.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -16,6 +17,10 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from spit.backbone import Heads, Spans, ragged_attention
+
+MULTIHEAD = signature(F.multi_head_attention_forward)
+UNREAD = ("bias_k", "bias_v", "add_zero_attn", "key_padding_mask", "need_weights", "attn_mask",
+          "use_separate_proj_weight", "static_k", "static_v", "is_causal")  # plain self-attention has none of these
 
 
 class WatchedAttention(TorchFunctionMode):
@@ -41,7 +46,19 @@ class WatchedAttention(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is F.scaled_dot_product_attention:
             return self.attend(*args, **(kwargs or {}))
+        if func is F.multi_head_attention_forward:
+            given = MULTIHEAD.bind(*args, **(kwargs or {})).arguments
+            if given["query"] is given["key"] is given["value"] and all(
+                    given.get(name) is None or given[name] is False for name in UNREAD):
+                return self._multihead(given), None
         return func(*args, **(kwargs or {}))
+
+    def _multihead(self, given: Mapping[str, Any]) -> Tensor:
+        """Self-attention of ``torch.nn.MultiheadAttention``, ``(N, B, D)``."""
+        rows = F.linear(given["query"], given["in_proj_weight"], given["in_proj_bias"])
+        query, key, value = rows.unflatten(-1, (3, given["num_heads"], -1)).permute(2, 1, 3, 0, 4)  # (B, heads, N, d)
+        mixed = self.attend(query, key, value, dropout_p=given["dropout_p"] if given["training"] else 0.0)
+        return F.linear(mixed.permute(2, 0, 1, 3).flatten(2), given["out_proj_weight"], given["out_proj_bias"])
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False) -> Tensor:

@@ -138,7 +138,7 @@ class WrappedBackbone(nn.Module):
 
     Args:
         seam: of the module.
-        unit: make what lies between the rotations of four cells a rotation again.
+        unit: make what lies between the rotations of four cells as long as they are.
     """
 
     model_class = WrappedModel
@@ -190,7 +190,7 @@ class WrappedBackbone(nn.Module):
         watched = WatchedAttention(spans, not spans.uniform, cells, observe)
         with watched:
             answer = seam.run(block, rows, rotation)
-        if not watched.calls and not spans.uniform:
+        if not watched.calls and (cells is not None or not spans.uniform):
             raise ValueError(f"expected blocks that call torch's scaled_dot_product_attention, got "
                              f"{type(block).__name__} that does not; give images one by one, or load the backbone with "
                              "its fused attention")
@@ -209,8 +209,9 @@ class WrappedBackbone(nn.Module):
             if found is None:
                 return None
             weights = cells_of(placed, span, grid, grid if found.table.shape[2] == math.prod(grid) else seam.grid)
-            turned = torch.einsum("nc,lhcsd->lhnsd", weights.to(found.table.dtype), found.table)
-            parts.append(turned / turned.square().sum(3, keepdim=True).sqrt() if self.unit else turned)
+            long = torch.cat([found.table, found.table.norm(dim=3, keepdim=True)], 3)
+            turned, length = torch.einsum("nc,lhcsd->lhnsd", weights.to(long.dtype), long).split([2, 1], 3)
+            parts.append(turned * (length / turned.norm(dim=3, keepdim=True)) if self.unit else turned)
         table: Tensor = torch.cat(parts, 2)
         if spans.uniform:
             table = table.unflatten(2, (len(spans), -1)).movedim(2, 1)

@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from spit.kernels.tables import IMAGENET_MEAN, IMAGENET_STD
+from spit.seams.names import NAMES
 
 Grid = tuple[int, int]  # rows and columns of patches
 
@@ -46,8 +47,6 @@ class Seam(ABC):
         mean: of the colours that it expects, in [0, 1], with their standard deviation ``std``.
     """
 
-    biased: ClassVar[bool] = False  # attention has a bias for each pair of cells
-
     module: Any
     patch: int
     channels: int
@@ -60,6 +59,7 @@ class Seam(ABC):
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
     crop: float | None = 0.875  # share of the short side that the central square takes at evaluation
+    biased: bool = False  # attention has a bias for each pair of cells
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
@@ -131,6 +131,14 @@ SEAMS: dict[str, str | type[Seam]] = {
     "timm.models.deit.VisionTransformerDistilled": "spit.seams.timm.TimmDistilled",
     "timm.models.eva.Eva": "spit.seams.timm.TimmEva",
     "timm.models.beit.Beit": "spit.seams.timm.TimmBeit",
+    **{f"transformers.models.{names.file}.{name}": f"spit.seams.transformers.{names.seam}"
+       for name, names in NAMES.items()},
+    **{f"transformers.models.timm_wrapper.modeling_timm_wrapper.{name}": "spit.seams.transformers.timm_inside"
+       for name in ("TimmWrapperModel", "TimmWrapperForImageClassification")},
+    "torchvision.models.vision_transformer.VisionTransformer": "spit.seams.others.TorchvisionViT",
+    "open_clip.transformer.VisionTransformer": "spit.seams.others.OpenClipViT",
+    "dinov2.models.vision_transformer.DinoVisionTransformer": "spit.seams.others.HubDinov2",
+    "dinov3.models.vision_transformer.DinoVisionTransformer": "spit.seams.others.HubDinov3",
 }
 """Seams by the full name of the module's class."""
 
