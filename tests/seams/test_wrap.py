@@ -145,6 +145,10 @@ def test_dropout_of_attention_in_ragged_training(make: Callable[..., PlainViT], 
     assert model(photos((32, 32))).shape == (1, 5)
     with pytest.raises(ValueError, match="dropout to 0"):
         model(photos((32, 48), (16, 16)))
+    model = spit.wrap(make()).train()
+    model.backbone.module.blocks[1].drop_prob = 0.2
+    with pytest.raises(ValueError, match="drop path to 0"):
+        model(photos((32, 48), (16, 16)))
 
 
 def test_refusals(make: Callable[..., PlainViT], photos: Photos, tmp_path: Any) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from spit.errors import MissingExtra, WeightsError
+from spit.seams.names import NAMES
 from spit.seams.wrap import wrap
 from spit.weights import Checkpoint
 
@@ -30,8 +31,6 @@ def read_wrapped(source: str) -> Checkpoint:
 
             module: nn.Module = timm.create_model(name, pretrained=True)
         else:
-            from spit.seams.transformers import pretrained_module
-
             module, colors = pretrained_module(name)
     except ImportError as error:
         raise MissingExtra(library, library, f"loading {source}") from error
@@ -41,6 +40,28 @@ def read_wrapped(source: str) -> Checkpoint:
                            "network or its cache") from error
     model = wrap(module.eval(), **colors)
     return Checkpoint(source, model.config, model.state_dict())
+
+
+def pretrained_module(name: str) -> tuple[nn.Module, dict[str, Any]]:
+    """A vision transformer of transformers with its weights, and the colours of its image processor.
+
+    Of a model of images and text, the image tower.
+    """
+    import transformers
+    from transformers.image_processing_base import ImageProcessingMixin
+
+    config = transformers.AutoConfig.from_pretrained(name)
+    kinds = config.model_type, f"{config.model_type}_vision_model"
+    known = [cls for cls in NAMES if getattr(transformers, cls).config_class.model_type in kinds]
+    chosen = [cls for cls in config.architectures or () if cls in known] or known
+    if not chosen:
+        raise ValueError(f"spit.wrap has no seam for a model of type {config.model_type}")
+    module: nn.Module = getattr(transformers, chosen[0]).from_pretrained(name)
+    try:
+        described, _ = ImageProcessingMixin.get_image_processor_dict(name)
+    except OSError:  # there is none
+        return module, {}
+    return module, {key: described[f"image_{key}"] for key in ("mean", "std") if described.get(f"image_{key}")}
 
 
 def make_module(source: object, options: Mapping[str, Any]) -> nn.Module:
