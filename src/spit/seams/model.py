@@ -188,8 +188,8 @@ class WrappedBackbone(nn.Module):
         if spans.uniform and cells is None and observe is None:
             return seam.run(block, rows, rotation)
         if not spans.uniform and block.training and any(getattr(part, "drop_prob", 0) for part in block.modules()):
-            raise ValueError("images of different numbers of tokens go through a block as one sequence, which stochastic "
-                             "depth would drop whole; set the backbone's drop path to 0")
+            raise ValueError("images of different numbers of tokens go through a block as one sequence, which "
+                             "stochastic depth would drop whole; set the backbone's drop path to 0")
         watched = WatchedAttention(spans, not spans.uniform, cells, observe)
         with watched:
             answer = seam.run(block, rows, rotation)
