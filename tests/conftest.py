@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,6 +14,8 @@ from hypothesis import settings
 from PIL import Image
 from skimage import data, measure
 from torch import Tensor
+
+from libraries import load
 
 SHARED = Path(__file__).parents[2] / "shared"
 
@@ -85,18 +86,9 @@ def texture() -> Callable[[int, tuple[int, ...], int, int], Tensor]:
 
 
 @pytest.fixture(scope="session")
-def timm() -> Iterator[Any]:
-    """timm, or a skip.
-
-    ``make test`` has it in a folder of its own, with torchvision, which it imports. Torchvision's operators do not load
-    beside a CPU build of torch; no ViT needs them, but it imports only if two of them are declared.
-    """
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    if not torch.cuda.is_available() and find_spec("torchvision") is not None:
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    yield pytest.importorskip("timm", exc_type=ImportError)
-    del library  # torch forgets what it declared
+def timm() -> Any:
+    """timm, or a skip."""
+    return load("timm")
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """torchvision, open_clip, DINO from torch.hub, and timm inside transformers; what is not installed is skipped."""
 
-import warnings
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -10,32 +8,11 @@ import torch
 from torch import Tensor, nn
 
 import spit
+from libraries import load
 from spit.images import Images
 
 PATCH, SIDE = 8, 32
 SIZES = [(32, 32), (48, 32), (40, 64)]
-LIBRARIES: list[torch.library.Library] = []  # which end with the last reference
-
-
-def load(name: str) -> Any:
-    """A module of another library, or a skip.
-
-    Wheels of torchvision for CUDA do not load their operators beside a torch for the CPU. No transformer needs them.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            import_module("torchvision")
-        except ModuleNotFoundError:
-            pass
-        except RuntimeError:
-            LIBRARIES.append(torch.library.Library("torchvision", "FRAGMENT"))
-            for operator in ("nms", "qnms"):
-                LIBRARIES[-1].define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        try:
-            return import_module(name)
-        except ModuleNotFoundError as error:
-            pytest.skip(f"could not import {name!r}: {error}")
 
 
 def torchvision(**options: Any) -> nn.Module:

@@ -15,7 +15,7 @@
 """
 
 from spit.seams.crops import CropExtractor
-from spit.seams.seam import Rotation, Seam, register_seam
+from spit.seams.seam import Seam, register_seam
 from spit.seams.wrap import wrap
 
-__all__ = ["CropExtractor", "Rotation", "Seam", "register_seam", "wrap"]
+__all__ = ["CropExtractor", "Seam", "register_seam", "wrap"]

@@ -211,10 +211,10 @@ class WrappedBackbone(nn.Module):
             found = seam.rotation(grid)
             if found is None:
                 return None
-            weights = cells_of(placed, span, grid, grid if found.table.shape[2] == math.prod(grid) else seam.grid)
-            long = torch.cat([found.table, found.table.norm(dim=3, keepdim=True)], 3)
-            turned, length = torch.einsum("nc,lhcsd->lhnsd", weights.to(long.dtype), long).split([2, 1], 3)
-            parts.append(turned * (length / turned.norm(dim=3, keepdim=True)) if self.unit else turned)
+            weights = cells_of(placed, span, grid, grid if found.shape[2] == math.prod(grid) else seam.grid)
+            both = torch.cat([found, found.norm(dim=3, keepdim=True)], 3)  # sines and cosines, and their length, 1
+            mean, length = torch.einsum("nc,lhcsd->lhnsd", weights.to(both.dtype), both).split([2, 1], 3)
+            parts.append(mean * (length / mean.norm(dim=3, keepdim=True).clamp(min=1e-6)) if self.unit else mean)
         table: Tensor = torch.cat(parts, 2)
         if spans.uniform:
             table = table.unflatten(2, (len(spans), -1)).movedim(2, 1)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from spit.seams.named import NamedViT
 from spit.seams.names import OPENAI_MEAN, OPENAI_STD, Names
-from spit.seams.seam import Grid, Rotation
+from spit.seams.seam import Grid
 
 TORCHVISION = Names(embeddings="", patch="conv_proj", prefix=("class_token",), table="encoder.pos_embedding",
                     enter=("encoder.dropout",), blocks="encoder.layers", norm="encoder.ln", pool="", heads=("heads",))
@@ -98,8 +98,8 @@ class HubDinov3(HubDinov2):
         if module.cls_norm is not None:
             raise TypeError("expected a DINOv3 with one final norm, got one that has another for its class token")
 
-    def rotation(self, grid: Grid) -> Rotation | None:
-        return Rotation(torch.stack(self.body.rope_embed(H=grid[0], W=grid[1]), 1)[None, None])
+    def rotation(self, grid: Grid) -> Tensor | None:
+        return torch.stack(self.body.rope_embed(H=grid[0], W=grid[1]), 1)[None, None]
 
     def run(self, block: nn.Module, rows: Tensor, rotation: Tensor | None) -> Tensor:
         return cast(Tensor, block(rows, None if rotation is None else (rotation[..., 0, :], rotation[..., 1, :])))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,20 +12,6 @@ from spit.kernels.tables import IMAGENET_MEAN, IMAGENET_STD
 from spit.seams.names import NAMES
 
 Grid = tuple[int, int]  # rows and columns of patches
-
-
-class Rotation(NamedTuple):
-    """Rotary positions: sines and cosines of each token, or of each cell of a grid.
-
-    Shape:
-        ``(layers, heads, N, 2, d)``, where layers and heads are 1 if they share the table; sines first.
-    """
-
-    table: Tensor
-
-    def of_layer(self, layer: int) -> Tensor:
-        """The table of one layer, ``(heads, N, 2, d)``."""
-        return self.table[layer if len(self.table) > 1 else 0]
 
 
 class Seam(ABC):
@@ -96,8 +82,11 @@ class Seam(ABC):
         """The table of positions that is added to patches, resampled to a grid, ``(cells, D)``."""
         return None
 
-    def rotation(self, grid: Grid) -> Rotation | None:
-        """The rotary positions of the cells of a grid."""
+    def rotation(self, grid: Grid) -> Tensor | None:
+        """Sines and cosines of the rotary positions of a grid, ``(layers, heads, cells, 2, d)``.
+
+        Layers and heads are 1 where they share them; the cells may be those of the module's own grid.
+        """
         return None
 
     def enter(self, rows: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from spit.seams.seam import Grid, Rotation, Seam, colors, linear_patches, square_side
+from spit.seams.seam import Grid, Seam, colors, linear_patches, square_side
 
 PREFIX = ("cls_token", "dist_token", "reg_token")  # in the order of the sequence
 
@@ -127,13 +127,14 @@ class TimmDistilled(TimmViT):
 class TimmEva(TimmViT):
     """``timm.models.eva.Eva``: a table, rotary positions, or both."""
 
-    def rotation(self, grid: Grid) -> Rotation | None:
+    def rotation(self, grid: Grid) -> Tensor | None:
         rope: Any = getattr(self.module, "rope", None)
         if rope is None:
             return None
         fixed = grid == self.grid and getattr(rope, "feat_shape", None) is not None
         table: Tensor = rope.get_embed() if fixed else rope.get_embed(shape=list(grid))
-        return Rotation((table if table.ndim == 4 else table[None, None]).unflatten(-1, (2, -1)))
+        table = table if table.ndim == 4 else table[None, None]  # one for all layers and heads
+        return cast(Tensor, table.unflatten(-1, (2, -1)))
 
     def run(self, block: nn.Module, rows: Tensor, rotation: Tensor | None) -> Tensor:
         answer: Tensor = block(rows, rope=None if rotation is None else rotation.flatten(-2))

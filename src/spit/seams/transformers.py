@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from spit.seams.named import NamedViT, part
 from spit.seams.names import NAMES
-from spit.seams.seam import Grid, Rotation, Seam, colors, find_seam
+from spit.seams.seam import Grid, Seam, colors, find_seam
 
 ARGUMENTS = {"add_pooling_layer": "pooler", "use_mask_token": "embeddings.mask_token"}  # constructors': what they add
 
@@ -84,10 +84,10 @@ class TransformersMae(TransformersViT):
 class TransformersDinov3(TransformersViT):
     """``DINOv3ViTModel``: rotary positions."""
 
-    def rotation(self, grid: Grid) -> Rotation | None:
+    def rotation(self, grid: Grid) -> Tensor | None:
         sized = next(self.module.parameters()).new_empty(1, 1, grid[0] * self.patch, grid[1] * self.patch)
         cosines, sines = self.body.rope_embeddings(sized)
-        return Rotation(torch.stack([sines, cosines], 1)[None, None])
+        return torch.stack([sines, cosines], 1)[None, None]
 
     def _options(self, rotation: Tensor | None) -> dict[str, Any]:
         return {} if rotation is None else {"position_embeddings": (rotation[..., 1, :], rotation[..., 0, :])}
