@@ -26,6 +26,7 @@ from skimage import data
 import spit
 from interop.test_timm import vit
 from process_state import changes, process_state
+from seams.plain import PlainSeam, PlainViT
 from spit import public
 from spit.cli import main
 from spit.cli.app import app
@@ -85,9 +86,11 @@ CALLS: dict[str, Call] = {
     "register_backbone": lambda it: spit.register_backbone("effects_backbone", Backbone),
     "register_features": lambda it: spit.register_features("effects_features", Features),
     "register_tokenizer": lambda it: spit.register_tokenizer("effects_tokenizer", Patches),
+    "register_seam": lambda it: spit.register_seam(PlainViT, PlainSeam),
     "save_model": lambda it: spit.save_model(it.model, "saved"),
     "segment": lambda it: spit.segment(it.model, it.batch),
     "superpixels": lambda it: spit.superpixels(it.pixels, n=20),
+    "wrap": lambda it: (spit.register_seam(PlainViT, PlainSeam), spit.wrap(it.backbone)(it.batch)),
 }
 VALUES = {"Correspondence", "Guess", "ModelConfig", "Output", "Segmentation", "Tokenizer", "Tokens"}  # hold answers
 
@@ -133,7 +136,7 @@ def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     image = torch.from_numpy(pixels.copy()).movedim(-1, 0)
     return SimpleNamespace(photo=path, pixels=pixels, image=image, batch=torch.stack([image, image.flip(2)]),
                            model=spit.load_model("spit_tiny_16"), predictor=spit.load("spit_tiny_16", device="cpu"),
-                           vit=tensors)
+                           vit=tensors, backbone=PlainViT().eval())
 
 
 def settle(before: dict[str, Any]) -> list[str]:

@@ -35,8 +35,9 @@ class Output:
             dense feature map.
         partition: the output of τ.
         kept: in training, the regions that the token budget kept, which are those of ``tokens``; else None.
-        attention: the maps of each recorded layer, one an image, the class token in row and column 0.
-        features: the tokens that leave each recorded layer, before the final norm, the class token first.
+        attention: the maps of each recorded layer, one an image, the class token in row and column 0, and registers of
+            a wrapped backbone behind it.
+        features: the tokens that leave each recorded layer, before the final norm, with the same tokens first.
 
     Shape:
         logits ``(B, num_classes)``, class_token ``(B, D)``, tokens ``(ΣN, D)``, kept ``(ΣN,)`` bool,

@@ -87,7 +87,7 @@ class Predictor:
     def __init__(self, model: SpitModel, name: str = "model", size: int | None = None) -> None:
         if not isinstance(model, SpitModel):
             raise TypeError(f"expected a model of spit, got {type(model).__name__}; spit.load reads one by name, "
-                            "spit.create_model and spit.from_timm make one")
+                            "spit.create_model makes one, and spit.wrap of a module of timm or transformers")
         _check(model, size)
         self.model = model
         self.name = name

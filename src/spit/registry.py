@@ -41,7 +41,8 @@ CHECKPOINTS = Path(__file__).parent / "checkpoints"
 CLONE = Path(__file__).parents[2] / "models/spit_vit_models"
 BACKBONE_NAMES = ("timm:", "hf:")  # other people's, wrapped
 SOURCES = ("a folder that spit.save_model wrote, a Hugging Face hub id (owner/name), or a .safetensors or .pth "
-           "file with a timm ViT state dict or a checkpoint of the authors' release")
+           "file with a timm ViT state dict or a checkpoint of the authors' release; or a backbone of another library, "
+           "timm:NAME or hf:ID")
 
 
 def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) -> list[str]:

@@ -124,7 +124,7 @@ def save(model: SpitModel, folder: str | PathLike[str], dtype: torch.dtype | Non
     """
     if not isinstance(model, SpitModel):
         raise TypeError(f"expected a model of spit to save, got {type(model).__name__}; spit.create_model and "
-                        "spit.from_timm make one, and a predictor has one, predictor.model")
+                        "spit.wrap make one, and a predictor has one, predictor.model")
     if TOKENIZERS.name_of(model.tokenizer) is None:
         raise WeightsError(f"expected a tokenizer among {', '.join(TOKENIZERS)} to save, got one of class "
                            f"{type(model.tokenizer).__name__}; register it with spit.register_tokenizer, or save "

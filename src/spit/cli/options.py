@@ -100,7 +100,8 @@ class Models(Options):
         ("spit_tiny_16",), "A name of spit.list_models(pretrained=True), with or without its tag: spit_tiny_16 is "
         "spit_tiny_16.deit_retrofit; a folder that spit.save_model wrote, a hub id (owner/name or "
         "owner/name@revision), or a file, .safetensors or .pth, with a timm ViT state dict or a checkpoint of the "
-        "authors' release. Where a command takes several, repeat the option or separate them with commas",
+        "authors' release; timm:NAME or hf:ID for a ViT of timm or transformers. Where a command takes several, repeat "
+        "the option or separate them with commas",
         metavar="NAME|PATH|HUB_ID")
     size: int | None = option(
         None, "Pixels that the model sees: the shorter side of a whole image (default: its own, up to 512 × 512 pixels "
