@@ -16,11 +16,10 @@ prototypes' first principal component, and a random control. 3: final tokens, τ
 whose class token is nearer to the whole image's (App. E); images keep their size, which the paper does not say. B1: the
 regions of every level at 224, 256 and 384 pixels, or --size, of the release's tokenizer, or --tokenizer superpixel. B2:
 tokens, images/s and accuracy when neighbours are merged, at thresholds that leave the paper's shares of tokens, or
---equal-thresholds. --output gets results.json, results.md and images.jsonl, from which a stopped run resumes.
+--equal-thresholds. --output gets results.json, .md and .tex, and images.jsonl, from which a stopped run resumes.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -74,8 +73,8 @@ def main() -> None:
         report = runner.evaluate(protocol)
     print(f"{report.markdown()}\n{time.perf_counter() - start:.0f} s in all")
     if args.output is not None:
-        (args.output / "results.json").write_text(json.dumps(report.document(), indent=2) + "\n")
-        (args.output / "results.md").write_text(report.markdown())
+        for name, data in report.files().items():
+            (args.output / name).write_bytes(data)
 
 
 def classification(args: Args) -> Protocol:

@@ -1,6 +1,6 @@
 import pytest
 
-from spit.documents import differences, read_json
+from spit.documents import Sheet, as_latex, differences, read_json
 
 
 def test_documents_are_read() -> None:
@@ -19,3 +19,20 @@ def test_differences_are_told_by_their_keys() -> None:
 def test_no_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_json(text)
+
+
+@pytest.mark.parametrize(("text", "latex"), [
+    ("spit_tiny_16 & 50 %", r"spit\_tiny\_16 \& 50 \%"),
+    (r"a\b{c}~^", r"a\textbackslash{}b\{c\}\textasciitilde{}\textasciicircum{}"),
+    ("own", "own"), ("+0.003 ± 0.018; paper -0.200", r"+0.003 $\pm$ 0.018; paper $-$0.200"), ("[a]", "{[}a]"),
+    ("Comp ↑, p < 1e-10", r"Comp $\uparrow$, p $<$ 1e-10"), ("vit-2", "vit-2"),
+])
+def test_signs_of_latex_are_escaped(text: str, latex: str) -> None:
+    assert as_latex(text) == latex
+
+
+def test_a_table_for_a_paper() -> None:
+    sheet = Sheet(["model", "top-1"], [["a_b", "0.5"], ["c", "-0.5"]], title="Title", marked=[1])
+    assert sheet.latex().splitlines() == [
+        "% Title", r"\begin{tabular}{lr}", r"\toprule", r"model & top-1 \\", r"\midrule", r"a\_b & 0.5 \\",
+        r"\textbf{c} & $-$0.5 \\", r"\bottomrule", r"\end{tabular}"]

@@ -26,7 +26,7 @@ from spit.drawing.heat import ANCHORS
 from spit.drawing.masks import DARK, LIGHT
 from spit.drawing.panel import BAR, GAP, LARGEST, MARGIN, SMALLEST, THEMES, Theme, fit, level
 from spit.drawing.pictures import grow
-from spit.drawing.plots import new_figure, png_of, tidy
+from spit.drawing.plots import files_of, new_figure, png_of, tidy
 from spit.errors import ImageError, MissingExtra
 from spit.tokenizers import PatchTokenizer
 
@@ -216,6 +216,22 @@ def test_a_figure_as_a_file() -> None:
     figure = new_figure(2, 1, "title")
     tidy(figure.subplots(), "axes")
     assert png_of(figure).startswith(b"\x89PNG")
+
+
+def test_a_figure_as_files_for_a_paper() -> None:
+    """SVG and PDF beside PNG, the same bytes each time, and in the PDF no fonts of type 3, which journals refuse."""
+    pytest.importorskip("matplotlib")
+
+    def made() -> dict[str, bytes]:
+        figure = new_figure(2, 1, "title")
+        tidy(figure.subplots(), "axes")
+        return files_of(figure, "swap")
+
+    files = made()
+    assert list(files) == ["swap.png", "swap.svg", "swap.pdf"]
+    assert [files[f"swap.{kind}"][:5] for kind in ("png", "svg", "pdf")] == [b"\x89PNG\r", b"<?xml", b"%PDF-"]
+    assert b"/Type3" not in files["swap.pdf"]
+    assert files == made()
 
 
 def test_a_figure_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

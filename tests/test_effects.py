@@ -112,7 +112,7 @@ COMMANDS = {
     "export": "spit_tiny_16 --format torch -o tiny.pt2",
     "serve": "",
     "doctor": "",
-    "evaluate": "classification --data photos --size 64",
+    "evaluate": "swap --data photos --size 64 -o measured",
 }
 
 

@@ -1,15 +1,14 @@
-"""Intervals over runs, and over pairs of answers: Tables G1, 4 and B2."""
+"""Intervals over runs: Table G1."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
-from statistics import fmean
 from typing import Any
 
 from spit.evaluation.classification import Classification, Row
-from spit.evaluation.intervals import Score, mean, scipy_stats
+from spit.evaluation.intervals import Score, scipy_stats
 from spit.evaluation.runner import Runner
-from spit.predictor import Predictor
+from spit.evaluation.tokenizers import Variant
 
 
 class OverRuns(Classification):
@@ -18,9 +17,9 @@ class OverRuns(Classification):
     def about(self) -> dict[str, Any]:
         return {**super().about(), "interval": "Student over several runs, else Wilson, 95 %"}
 
-    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
+    def rows_of(self, variants: Sequence[Variant], runner: Runner) -> list[Row]:
         return [replace(row, top1=over_runs(row.top1, row.runs), top5=row.top5 and over_runs(row.top5, row.runs),
-                        real=row.real and over_runs(row.real, row.runs)) for row in super().rows_of(predictor, runner)]
+                        real=row.real and over_runs(row.real, row.runs)) for row in super().rows_of(variants, runner)]
 
     def notes_for(self, rows: Sequence[Row]) -> str:
         notes = super().notes_for(rows)
@@ -36,12 +35,3 @@ def over_runs(score: Score, runs: int) -> Score:
         return score
     half = float(scipy_stats().t.ppf(0.975, runs - 1)) * score.spread / sqrt(runs)
     return replace(score, low=max(score.value - half, 0.0), high=min(score.value + half, 1.0))
-
-
-def difference(runs: Sequence[Sequence[float]], base: Sequence[Sequence[float]]) -> Score:
-    """How much better one answers than the other on the same images, with a normal interval of the pairs.
-
-    Pairing removes what makes an image hard for both: the interval is narrower than that of either share.
-    """
-    return mean([fmean(ours) - fmean(theirs)
-                 for ours, theirs in zip(zip(*runs, strict=True), zip(*base, strict=True), strict=True)])

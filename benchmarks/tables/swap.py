@@ -1,17 +1,15 @@
-"""Every tokenizer on every model (Table 4): how much of a model is its tokens."""
+"""Every tokenizer on every model, beside the paper's figures (Table 4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from spit.documents import Sheet
-from spit.evaluation.classification import SEEDS, SquareProtocol, classify
-from spit.evaluation.intervals import Score, proportion
-from spit.evaluation.runner import Runner, family_of
-from spit.predictor import Predictor
-from tables.runs import difference
+from spit.evaluation import swap
+from spit.evaluation.runner import Runner
+from spit.evaluation.swap import TOKENIZERS
+from spit.evaluation.tokenizers import Variant
 
-TOKENIZERS = ("patch", "voronoi", "superpixel")
 PAPER = {  # Table 4, B16: the change of accuracy on ViT, RViT and SPiT tokens, by own tokenizer and gradients
     ("patch", False): (0.0, -0.551, -0.801),
     ("patch", True): (0.0, -0.494, -0.798),
@@ -23,54 +21,26 @@ PAPER = {  # Table 4, B16: the change of accuracy on ViT, RViT and SPiT tokens, 
 
 
 @dataclass(frozen=True)
-class Row:
-    """One model on one kind of tokens; ``own`` if it was trained on them.
+class Row(swap.Row):
+    """One model on one kind of tokens; ``paper`` is the change of the paper's B16 model of this kind, if it has one."""
 
-    Attributes:
-        change: of the accuracy against its own tokens, image by image; None for its own.
-        paper: the change of the paper's B16 model of this kind; None if it has none.
-    """
-
-    model: str
     gradients: bool
-    tokenizer: str
-    own: bool
-    top1: Score
-    change: Score | None
     paper: float | None
-    tokens: float
-    images_per_second: float
 
 
-class Swap(SquareProtocol):
-    """Every model on square patches, Voronoi cells (five runs) and superpixels.
+class Swap(swap.Swap):
+    """``spit evaluate swap`` as Table 4 shows it: a row for each model and a column for each tokenizer."""
 
-    The model's own tokenizer keeps its options; the others have their defaults, about one token for every 256 pixels.
-    For a model on a tokenizer of another kind the change is against patches.
-    """
-
-    title = "Tokenizers swapped"
     notes: ClassVar[str] = """\
-Top-1 accuracy; "±" is the standard deviation over five runs with other Voronoi cells. In brackets the change against \
-the model's own tokens, with half its 95 % interval (normal, paired image by image), and the paper's change (Table 4, \
-B16 models at their full training)."""
+Top-1 accuracy. In brackets the change against the model's own tokens, with half its 95 % interval (normal, paired \
+image by image), and the paper's change (Table 4, B16 models at their full training)."""
 
-    @property
-    def total(self) -> int:
-        return len(self.predictors) * len(self.samples) * (len(TOKENIZERS) - 1 + SEEDS)
-
-    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
-        config = predictor.model.config
-        family = family_of(predictor.model)
-        results = {name: classify(runner, predictor.with_tokenizer(config.tokenizer if name == family else name),
-                                  self.test) for name in TOKENIZERS}
-        own = family if family in TOKENIZERS else TOKENIZERS[0]
-        base = results[own].right()
-        paper = PAPER.get((family, config.gradients), (None,) * len(TOKENIZERS))
-        return [Row(model=predictor.name, gradients=config.gradients, tokenizer=name, own=name == family,
-                    top1=proportion(result.right()), change=None if name == own else difference(result.right(), base),
-                    paper=published, tokens=result.tokens, images_per_second=result.images_per_second)
-                for (name, result), published in zip(results.items(), paper, strict=True)]
+    def rows_of(self, variants: Sequence[Variant], runner: Runner) -> list[Row]:
+        gradients = variants[0].runs[0].model.config.gradients
+        own = next((name for name, one in zip(TOKENIZERS, variants, strict=True) if one.own), "")
+        paper = PAPER.get((own, gradients), (None,) * len(TOKENIZERS))
+        return [Row(**vars(row), gradients=gradients, paper=published)
+                for row, published in zip(super().rows_of(variants, runner), paper, strict=True)]
 
     def sheets(self, rows: Sequence[Row]) -> list[Sheet]:
         cells: dict[str, list[str]] = {}

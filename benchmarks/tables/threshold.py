@@ -8,12 +8,12 @@ from torch import Tensor
 
 from spit.documents import Sheet
 from spit.evaluation.classification import AnswerCase, SquareProtocol, classify
-from spit.evaluation.intervals import Score, proportion
+from spit.evaluation.intervals import Score, difference, proportion
 from spit.evaluation.runner import Runner
 from spit.evaluation.samples import LabelledFolder, spread
+from spit.evaluation.tokenizers import Variant
 from spit.predictor import Predictor
 from spit.tokenizers import NestedTokenizer
-from tables.runs import difference
 
 PAPER = {  # tokens, images/s and accuracy of SPiT-B16 with gradients at 384²
     0.0: (556.5, 718.7, 0.804),
@@ -74,10 +74,14 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
     def settings(self, runner: Runner) -> dict[str, Any]:
         return {**super().settings(runner), "equal_shares": self.equal_shares}
 
-    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
+    def default(self, predictor: Predictor) -> Sequence[str]:
+        nested = isinstance(predictor.model.tokenizer, NestedTokenizer)
+        return [predictor.model.config.tokenizer if nested else "superpixel"]
+
+    def rows_of(self, variants: Sequence[Variant], runner: Runner) -> list[Row]:
+        [predictor] = variants[0].runs
         values = self._equal(predictor, runner) if self.equal_shares else self.thresholds
-        results = [classify(runner, _superpixels(predictor, value), self.test)
-                   for value in values]
+        results = [classify(runner, [_merged(predictor, value)], self.test) for value in values]
         marks = [result.right() for result in results]
         rows = [Row(predictor.name, value, result.tokens, result.tokens / results[0].tokens, result.images_per_second,
                     proportion(right), None if index == 0 else difference(right, marks[0]),
@@ -89,7 +93,7 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
 
     def _equal(self, predictor: Predictor, runner: Runner) -> list[float]:
         runner.say(f"{predictor.name}: finding thresholds")
-        case = AnswerCase(_superpixels(predictor, 0.0))
+        case = AnswerCase(_merged(predictor, 0.0))
         images = case.prepare([case.read(sample) for sample in spread(self.samples, SEARCHED)])
         tokenizer = cast(NestedTokenizer, case.predictor.model.tokenizer)
         return [threshold_of_share(tokenizer, images, paper_share(value)) for value in self.thresholds]
@@ -103,7 +107,7 @@ threshold: a bound, not a method. The paper's are SPiT-B16 with gradients at 384
             cells.append([
                 row.model, "best of all" if row.threshold is None else f"{row.threshold:.3g}", _one(row.tokens),
                 _percent(row.share), _one(row.images_per_second), str(row.top1),
-                "" if change is None else f"{change.value:+.4f} ({change.low:+.4f} to {change.high:+.4f})",
+                "" if change is None else change.signed(),
                 _one(paper[0]), _percent(None if paper[0] is None else paper[0] / PAPER[0.0][0]), _one(paper[1]),
                 f"{paper[2]:.3f}"])
         return [Sheet(headings, cells)]
@@ -130,11 +134,9 @@ def threshold_of_share(tokenizer: NestedTokenizer, images: Tensor, share: float)
     return high
 
 
-def _superpixels(predictor: Predictor, merge_threshold: float) -> Predictor:
-    """A predictor on superpixels, its own if it has them, with a merge threshold."""
-    model = predictor.model
-    name = model.config.tokenizer if isinstance(model.tokenizer, NestedTokenizer) else "superpixel"
-    return predictor.with_tokenizer(name, merge_threshold=merge_threshold)
+def _merged(predictor: Predictor, merge_threshold: float) -> Predictor:
+    """A predictor on superpixels with a merge threshold."""
+    return predictor.with_tokenizer(predictor.model.config.tokenizer, merge_threshold=merge_threshold)
 
 
 def _percent(value: float | None) -> str:

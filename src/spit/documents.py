@@ -1,12 +1,17 @@
 """JSON: a text from outside that cannot be read is a ValueError, however damaged; differences; tables."""
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 SHOWN = 3  # differences that a message names
 WIDTH = 40  # characters of a value in it
+LATEX = str.maketrans({
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"}, **{sign: f"${sign}$" for sign in "|<>"}, "[": "{[}", "−": "$-$",
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
+    "×": r"$\times$", "²": "$^2$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "β": r"$\beta$", "τ": r"$\tau$"})
 
 
 def read_json(text: str | bytes) -> Any:
@@ -86,6 +91,22 @@ class Sheet:
         lines = [f"| {' | '.join(row)} |" for row in rows]
         title = [f"## {self.title}", ""] if self.title else []
         return "\n".join([*title, lines[0], f"|{'|'.join(rule)}|", *lines[1:], ""])
+
+    def latex(self) -> str:
+        """The table as a tabular of the package booktabs; the title is a comment."""
+        rows = [[as_latex(cell) for cell in row] for row in (self.headings, *self.cells)]
+        for index in self.marked:
+            rows[index + 1][0] = rf"\textbf{{{rows[index + 1][0]}}}"
+        heading, *lines = [" & ".join(row) + r" \\" for row in rows]
+        columns = "l" * self.words + "r" * (len(self.headings) - self.words)
+        title = [f"% {self.title}"] if self.title else []
+        return "\n".join([*title, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", heading, r"\midrule", *lines,
+                          r"\bottomrule", r"\end{tabular}", ""])
+
+
+def as_latex(text: str) -> str:
+    """A text as LaTeX prints it; the hyphen before a number is a minus."""
+    return re.sub(r"(?<![\w$])-(?=\d)", "$-$", text.translate(LATEX))
 
 
 def as_text(value: Any) -> str:

@@ -11,6 +11,7 @@ refuse.
 
 import operator
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from pathlib import PurePath
@@ -135,6 +136,14 @@ def documented(kind: Kind) -> Kind:
     head, *tail = SECTION.split((kind.__doc__ or "").rstrip(), maxsplit=1)
     kind.__doc__ = "\n".join([f"{head}\n\n    Args:", *lines, *("\n    " + part for part in tail), "    "])
     return kind
+
+
+def read_value(text: str) -> Any:
+    """A value that was given as text: what TOML reads, or a bare word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text.strip()
 
 
 def check_choice(name: str, value: object, known: Iterable[str], hint: str = "") -> None:

@@ -39,12 +39,13 @@ def test_table_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: 
     assert rows[0]["paper"] == [0.259, 0.558]
     assert set(rows[0]["tests"]["comprehensiveness > lime"]) == {"t", "freedom", "p"}
     assert result.json["occlusion"] == "the image's mean colour"
-    assert names(tmp_path / "out") == ["curves.png", "images.jsonl", "results.json", "results.md"]
+    assert names(tmp_path / "out") == [
+        "curves.pdf", "curves.png", "curves.svg", "images.jsonl", "results.json", "results.md", "results.tex"]
     assert "flow against lime" in (tmp_path / "out/results.md").read_text()
     assert json.loads((tmp_path / "out/results.json").read_text()) == result.json
     again = spit(*arguments)
     assert "Faithfulness of attributions" in again.out
-    assert "results.md and curves.png are in" in " ".join(again.out.split())
+    assert "results.tex, curves.png, curves.svg and curves.pdf are in" in " ".join(again.out.split())
     assert len((tmp_path / "out/images.jsonl").read_text().splitlines()) == 12
 
 

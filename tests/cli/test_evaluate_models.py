@@ -60,12 +60,13 @@ def test_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: Path,
     [row] = first.json["rows"]
     assert (row["model"], row["images"], row["top1"]["images"], row["real"]["images"]) == (str(model), 6, 6, 4)
     assert row["top1"]["low"] < row["top1"]["value"] < row["top1"]["high"]
-    assert names(tmp_path / "out") == ["images.jsonl", "results.json", "results.md"]
+    assert names(tmp_path / "out") == ["images.jsonl", "results.json", "results.md", "results.tex"]
     assert json.loads((tmp_path / "out/results.json").read_text()) == first.json
     text = (tmp_path / "out/results.md").read_text()
     assert f"| {model} | superpixel | logits |" in text
     assert "| ReaL |" in text
     assert "ReaL counts images with a label." in text
+    assert r"tiny & superpixel & logits & 0." in (tmp_path / "out/results.tex").read_text()
     lines = (tmp_path / "out/images.jsonl").read_text()
     (tmp_path / "out/images.jsonl").write_text(lines[:-5])
     again = spit(*arguments)

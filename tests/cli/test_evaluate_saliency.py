@@ -38,13 +38,13 @@ def test_rows_files_and_going_on(spit: Run, data: Path, model: Path, tmp_path: P
     assert [row["cut"]["tau"] for row in rows] == [None, 0.2, 0.2]
     assert [row["cut"]["foreground"] for row in rows] == ["border", "largest", "largest"]
     pages = ["page_1_tiny_tokens.png", "page_2_tiny_keys.png", "page_3_tiny_tokens.png"]
-    assert names(tmp_path / "out") == ["images.jsonl", *pages, "results.json", "results.md"]
+    assert names(tmp_path / "out") == ["images.jsonl", *pages, "results.json", "results.md", "results.tex"]
     assert json.loads((tmp_path / "out/results.json").read_text()) == first.json
     lines = (tmp_path / "out/images.jsonl").read_text()
     assert len(lines.splitlines()) == 12
     again = spit(*base)
     assert "Unsupervised saliency: 4 images of" in again.out
-    assert f"results.md, {pages[0]}, {pages[1]} and {pages[2]} are in" in " ".join(again.out.split())
+    assert f"results.tex, {pages[0]}, {pages[1]} and {pages[2]} are in" in " ".join(again.out.split())
     assert (tmp_path / "out/images.jsonl").read_text() == lines
 
 

@@ -11,7 +11,8 @@ from PIL import Image
 from spit.data.crops import central_square
 from spit.data.images import load_image
 from spit.errors import ImageError
-from spit.evaluation.classification import AnswerCase, Classification, Head, Result, class_tokens, seeded
+from spit.evaluation.classification import AnswerCase, Classification, Head, Result, class_tokens
+from spit.evaluation.options import Tokenizers
 from spit.evaluation.runner import Record, Runner
 from spit.evaluation.samples import LabelledFolder, Sample, find_images, labelled_folder, spread
 from spit.predictor import Predictor
@@ -87,14 +88,6 @@ def test_a_damaged_image_is_named_and_earlier_answers_stay(predictor: Make, samp
     assert len((tmp_path / "images.jsonl").read_text().splitlines()) == 4
 
 
-def test_random_tokens_are_drawn_five_times(predictor: Make) -> None:
-    runs = seeded(predictor("voronoi", cells=9))
-    options = [run.model.config.tokenizer_options for run in runs]
-    assert [(own["cells"], own["seed"]) for own in options] == [(9, seed) for seed in range(5)]
-    assert len({run.digest for run in runs}) == 1
-    assert len(seeded(predictor("patch"))) == len(seeded(predictor())) == 1
-
-
 def result(*ranked: list[tuple[int, ...]], truth: list[int], classes: int = 10) -> Result:
     answers = [[{"top": best, "tokens": 4 + index, "seconds": 0.5} for index, best in enumerate(run)] for run in ranked]
     return Result(list(ranked), truth, classes, answers, [])
@@ -148,6 +141,28 @@ def test_random_tokens_have_a_spread(predictor: Make, labelled: Path) -> None:
     assert (voronoi.runs, voronoi.tokens) == (5, 6)
     assert voronoi.top1.spread is not None
     assert (patch.runs, patch.top1.spread, patch.tokens) == (1, None, 16)
+
+
+@pytest.mark.parametrize("head", ["logits", "knn"])
+def test_a_row_for_each_model_and_tokenizer(head: str, predictor: Make, labelled: Path) -> None:
+    """Each as that tokenizer alone answers."""
+    test = labelled_folder(labelled).spread(6)
+    train = None if head == "logits" else labelled_folder(labelled)
+    models, asked = [predictor("patch", size=8), predictor(seed=1)], Tokenizers(("patch,size=16", "voronoi,cells=9"))
+    steps: list[tuple[int, int]] = []
+    with Runner(None, lambda _, done, total: steps.append((done, total))) as runner:
+        report = runner.evaluate(Classification(models, test, Head(head=head), train, tokenizers=asked))
+        assert steps[-1] == ((72, 72) if train is None else (288, 288))  # 2 models, 6 runs, 6 images, 18 to learn from
+        alone = runner.rows(Classification([model.with_tokenizer("patch", size=16) for model in models], test,
+                                           Head(head=head), train))
+    rows = report.rows
+    assert [(row.model, row.tokenizer, row.runs) for row in rows] == [
+        (model.name, tokenizer, runs) for model in models for tokenizer, runs in (("patch,size=16", 1),
+                                                                                  ("voronoi,cells=9", 5))]
+    assert [row.top1 for row in rows[::2]] == [row.top1 for row in alone]
+    assert [row.tokens for row in rows] == [4, 9, 4, 9]
+    assert "seeds 0 to 4" in report.notes
+    assert "equal_counts" not in report.document()
 
 
 @pytest.fixture

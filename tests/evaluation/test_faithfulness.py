@@ -10,6 +10,7 @@ from PIL import Image
 import spit
 from spit.attribution import Flow, Lime, RandomControl, occlude, rank_pixels
 from spit.data.crops import central_square
+from spit.drawing.plots import png_of
 from spit.evaluation.faithfulness import CURVE, FaithfulnessCase, FaithfulnessProtocol, Methods, cases_of
 from spit.evaluation.faithfulness_table import QUANTILES, Faithfulness, draw_curves, summarize
 from spit.evaluation.runner import Runner
@@ -144,7 +145,7 @@ def test_images_of_few_regions_are_dropped_for_all_methods(predictor, labelled, 
 def test_curves_are_drawn():
     pytest.importorskip("matplotlib")
     rows = summarize([faithfulness("flow", "a"), faithfulness("random", "b")])
-    image = Image.open(io.BytesIO(draw_curves(rows, "title")))
+    image = Image.open(io.BytesIO(png_of(draw_curves(rows, "title"))))
     assert image.width > 1000
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spit.errors import MissingExtra
-from spit.evaluation.intervals import TTest, Z, mean, paired_ttest, proportion, share
+from spit.evaluation.intervals import Score, TTest, Z, difference, mean, paired_ttest, proportion, share
 
 
 def wilson(right: int, images: int) -> tuple[float, float]:
@@ -95,3 +95,16 @@ def test_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(MissingExtra, match="evaluate"):
         proportion([[1, 0]])
+
+
+def test_a_difference_is_paired() -> None:
+    ours, base = [[1, 1, 0, 1]], [[1, 0, 0, 1]]
+    assert difference(ours, base).value == 0.25
+    assert difference(ours, base).high - 0.25 == pytest.approx(Z * 0.5 / 2)  # 0, 1, 0, 0 deviate by 1/2
+    same = difference(base, base)
+    assert (same.value, same.low, same.high) == (0, 0, 0)
+    assert difference([[1, 0], [0, 0]], [[0, 0]]).value == 0.25
+
+
+def test_a_difference_has_a_sign() -> None:
+    assert Score(0.25, -0.5, 1, 4).signed() == "+0.2500 (-0.5000 to +1.0000)"

@@ -37,6 +37,20 @@ def test_a_title_for_each_of_several_tables() -> None:
     assert Sheet(["a"], [["1"]], title="About 20 regions").markdown().startswith("## About 20 regions\n\n| a |")
 
 
+def test_latex() -> None:
+    lines = REPORT.latex().splitlines()
+    assert lines[:4] == ["% Title", f"% {REPORT.head}", "% Notes.", r"% needs \usepackage{booktabs}"]
+    assert lines[5:] == [r"\begin{tabular}{lr}", r"\toprule", r"model & top-1 \\", r"\midrule",
+                         r"\textbf{a$|$b} & 0.5 \\", r"\bottomrule", r"\end{tabular}"]
+
+
+def test_files() -> None:
+    files = replace(REPORT, pictures={"swap.svg": b"<svg/>"}).files()
+    assert list(files) == ["results.json", "results.md", "results.tex", "swap.svg"]
+    assert json.loads(files["results.json"]) == REPORT.document()
+    assert files["results.tex"].decode() == REPORT.latex()
+
+
 def test_json() -> None:
     document = json.loads(json.dumps(REPORT.document()))
     assert (document["size"], document["device"], document["images"]) == (224, "cpu", 3)

@@ -71,6 +71,6 @@ def test_missing_extras_are_told_in_the_report_alone(tmp_path: Path, monkeypatch
     write_report(tmp_path, "model", {"data": {"size": 32}, "run": {"seed": 4}, "optimization": {
         "epochs": 1, "batch": 8, "precision": "fp32"}}, {"steps": 1, "photos": 8})
     assert (said, *capsys.readouterr()) == ([], "", "")
-    assert "No curves: drawing curves needs matplotlib; install the extra: pip install" in (
+    assert "No curves: drawing figures needs matplotlib; install the extra: pip install" in (
         tmp_path / "report.md").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "report.md"]

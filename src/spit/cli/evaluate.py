@@ -7,12 +7,13 @@ import typer
 from spit.cli.help import Command, summary
 from spit.cli.measuring import Data, Evaluating, measure
 from spit.cli.options import Merging, Models, Running, TokenizerChoice, command
-from spit.evaluation.options import Computing, Head, MaskFolders, Methods
+from spit.evaluation.options import Computing, Head, MaskFolders, Methods, Tokenizers
 from spit.options import Options, option
 from spit.segmentation.options import Cut
 
 evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.\n\nWith --output, a "
-                         "second run takes what is measured already from images.jsonl there.",
+                         "second run takes what is measured already from images.jsonl there; beside it are "
+                         "results.json, results.md and results.tex (LaTeX, with booktabs).",
                          rich_markup_mode=None)
 
 
@@ -32,20 +33,36 @@ class Cutting(Computing):
     batch: int | None = option(None, "Images in a batch (default: 32)", least=1)
 
 
-def classification(data: Data, models: Models, head: Head, computing: Computing, evaluating: Evaluating,
-                   running: Running) -> int:
+def classification(data: Data, models: Models, tokenizers: Tokenizers, head: Head, computing: Computing,
+                   evaluating: Evaluating, running: Running) -> int:
     """Accuracy of models on labelled images: top-1, top-5 and ReaL with 95 % intervals (Tables 1, C1 and G1).
 
     --data has a folder for each class: in sorted order, or named by class index or WordNet id. The short side is
     resized to size/0.875, bicubic, and the central square is classified, as DeiT does. A model on Voronoi cells is run
-    five times, seeds 0 to 4: mean and standard deviation. --output gets results.json, results.md and images.jsonl, from
-    which a stopped run resumes.
+    five times, seeds 0 to 4: mean and standard deviation. With --tokenizer there is a row for each model and tokenizer.
     """
     from spit.evaluation.classification import Classification
 
     test, train, real = head.folders(data, evaluating.limit)
     predictors = models.load_measured(running.device, train is None)
-    return measure(Classification(predictors, test, head, train, real), evaluating, running, computing)
+    return measure(Classification(predictors, test, head, train, real, tokenizers), evaluating, running, computing)
+
+
+def swap(data: Data, models: Models, tokenizers: Tokenizers, computing: Computing, evaluating: Evaluating,
+         running: Running) -> int:
+    """Accuracy of models on other tokenizers than their own, compared image by image (Table 4).
+
+    Top-1 of each model on each --tokenizer, without it on square patches, Voronoi cells and superpixels; the change
+    against the model's own tokenizer, or the first if that is not among them, with a 95 % interval of the pairs; the
+    mean number of tokens, and images/s. --data has a folder for each class, and models see the central squares, as in
+    spit evaluate classification. --output also gets swap.png, .svg and .pdf: accuracy by tokenizer.
+    """
+    from spit.evaluation.samples import labelled_folder
+    from spit.evaluation.swap import Swap
+
+    test = labelled_folder(data).spread(evaluating.limit)
+    return measure(Swap(models.load_measured(running.device), test, tokenizers=tokenizers), evaluating, running,
+                   computing)
 
 
 def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, baseline: Baseline,
@@ -54,8 +71,7 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, b
     """IoU, accuracy and max F of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 
     --data is ECSSD (images/ and ground_truth_mask/), DUTS, DUT-OMRON, Oxford Pets, or images/ and masks/ of the same
-    names. Images keep their size, or have --size. --output gets results.json, results.md, a page of pictures for each
-    row, and images.jsonl, from which a stopped run resumes.
+    names. Images keep their size, or have --size. --output also gets a page of pictures for each row.
     """
     from spit.evaluation.masks import find_samples
     from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
@@ -78,7 +94,7 @@ def faithfulness(data: Data, models: Models, methods: Methods, computing: Comput
     The drop in the probability of the predicted class when the most important 1, 5, 20 and 50 % of the pixels become
     the image's mean colour (Comp, higher is better), or all others do (Suff, lower is better). Beside them insertion
     and deletion AUC and the time of an explanation. --data has images at any depth. With lime, images with fewer than 5
-    SLIC regions are dropped. --output also gets curves.png: deletion and insertion curves.
+    SLIC regions are dropped. --output also gets curves.png, .svg and .pdf: deletion and insertion curves.
     """
     from spit.evaluation.faithfulness import FaithfulnessProtocol, cases_of
     from spit.evaluation.samples import one_part, spread
@@ -88,5 +104,5 @@ def faithfulness(data: Data, models: Models, methods: Methods, computing: Comput
     return measure(FaithfulnessProtocol(data, samples, cases), evaluating, running, computing)
 
 
-for verb in (classification, saliency, faithfulness):
+for verb in (classification, swap, saliency, faithfulness):
     evaluation.command(cls=Command, short_help=summary(verb))(command(verb))

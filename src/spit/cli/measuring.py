@@ -1,6 +1,5 @@
 """What the verbs of ``spit evaluate`` share: options, the run behind a progress bar, and the report."""
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +47,7 @@ def measure(protocol: "Protocol", evaluating: Evaluating, running: Running,
             check_matplotlib()
         except MissingExtra as error:
             pictures = False
-            tell(f"no curves: {error}")
+            tell(f"no figures: {error}")
     try:
         with (waiting("Starting", None) as say, Runner(
                 None if output is None else output / JOURNAL, say, batching.batch,
@@ -59,10 +58,9 @@ def measure(protocol: "Protocol", evaluating: Evaluating, running: Running,
                       ) from None
     if runner.resumed:
         print(f"{runner.resumed:,} of {runner.done:,} answers are taken from an earlier run", file=sys.stderr)
+    files = report.files()
     if output is not None:
-        write_files({output / "results.json": (json.dumps(report.document(), indent=2) + "\n").encode(),
-                     output / "results.md": report.markdown().encode(),
-                     **{output / name: data for name, data in report.pictures.items()}})
+        write_files({output / name: data for name, data in files.items()})
     if running.as_json:
         print_json(report.document())
         return 0
@@ -71,6 +69,6 @@ def measure(protocol: "Protocol", evaluating: Evaluating, running: Running,
         show_table(sheet.headings, sheet.cells, sheet.words, sheet.title, sheet.marked)
     show(f"\n{report.notes}")
     if output is not None:
-        written = [JOURNAL, "results.json", "results.md", *report.pictures]
+        written = [JOURNAL, *files]
         show(f"{', '.join(written[:-1])} and {written[-1]} are in {shown(output)}")
     return 0

@@ -15,7 +15,7 @@ _log = logging.getLogger("spit")
 SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}  # are no names of classes
 EXTENSIONS = frozenset(extension for extensions in FORMATS.values() for extension in extensions)
 DOCUMENTS = (".json", ".segment.json", ".explain.json")  # ends of what spit tokenize, segment and explain write
-PICTURES = ("demo.png", "correspondences.png", "curves.png")  # that spit writes about several photos
+PICTURES = ("demo.png", "correspondences.png", "curves.png", "swap.png")  # that spit writes about several photos
 MARK = b"tEXtSoftware\0spit"  # in the first bytes of a PNG file that spit wrote
 
 

@@ -16,17 +16,19 @@ from spit.data.images import load_image
 from spit.documents import Sheet
 from spit.evaluation.heads import fit_linear, knn_scores
 from spit.evaluation.intervals import Score, proportion, scipy_stats
-from spit.evaluation.options import Head, RealLabels
+from spit.evaluation.options import Head, RealLabels, Tokenizers
 from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import LabelledFolder, Sample, class_indices
+from spit.evaluation.tokenizers import Variant, variants_of
 from spit.model import Output
 from spit.predictor import Predictor
-from spit.tokenizers import VoronoiTokenizer
 from spit.wording import plural
 
 IMAGENET = 1000
-SEEDS = 5  # runs of a model whose tokens are random, as the paper does for RViT
 TOP = 5
+RUNS = ('"±" is the standard deviation over five runs, seeds 0 to 4, of a model whose tokens are random; the value is '
+        "their mean.")
+EQUAL = "All tokenizers make as many tokens of an image as the first one; images/s includes the counting."
 
 
 class SquareCase(ModelCase):
@@ -73,13 +75,6 @@ def class_tokens(records: Sequence[Record]) -> Tensor:
     """The class tokens of records, ``(n, D)`` float32."""
     return torch.from_numpy(np.stack([np.frombuffer(base64.b64decode(record["class_token"]), "<f4")
                                       for record in records]))
-
-
-def seeded(predictor: Predictor) -> list[Predictor]:
-    """The predictor, or if its tokens are random the predictor with each of five seeds."""
-    if not isinstance(predictor.model.tokenizer, VoronoiTokenizer):
-        return [predictor]
-    return [predictor.with_tokenizer(predictor.model.config.tokenizer, seed=seed) for seed in range(SEEDS)]
 
 
 @dataclass(frozen=True)
@@ -139,12 +134,12 @@ class Result:
         return float(1 / median(answer["seconds"] for run in self.answers for answer in run))
 
 
-def classify(runner: Runner, predictor: Predictor, test: LabelledFolder) -> Result:
-    """A model's own answers on every image, five times if its tokens are random."""
-    indices = check_classes(predictor, test)
-    answers = [runner.answers(AnswerCase(one), test.images) for one in seeded(predictor)]
+def classify(runner: Runner, runs: Sequence[Predictor], test: LabelledFolder) -> Result:
+    """The own answers of all runs of a model on every image."""
+    indices = check_classes(runs[0], test)
+    answers = [runner.answers(AnswerCase(one), test.images) for one in runs]
     return Result([[answer["top"] for answer in run] for run in answers], [indices[label] for label in test.labels],
-                  predictor.model.config.num_classes, answers, [])
+                  runs[0].model.config.num_classes, answers, [])
 
 
 def check_classes(predictor: Predictor, test: LabelledFolder) -> list[int]:
@@ -153,31 +148,53 @@ def check_classes(predictor: Predictor, test: LabelledFolder) -> list[int]:
 
 
 class SquareProtocol(Protocol):
-    """A protocol whose models see the central squares of labelled images.
+    """A protocol whose models see the central squares of labelled images, each model on one tokenizer or several.
 
     Args:
         known: whether the folder's classes must be the models' own.
+        tokenizers: those of every model (default: see :meth:`default`).
     """
 
-    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, known: bool = True) -> None:
+    def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, known: bool = True,
+                 tokenizers: Tokenizers = Tokenizers()) -> None:  # noqa: B008
         super().__init__(test.root, test.images)
         scipy_stats()  # a missing package is reported before the work
-        self.predictors, self.test = predictors, test
+        self.predictors, self.test, self.tokenizers = predictors, test, tokenizers
         for one in predictors if known else ():
             check_classes(one, test)
+        self.variants = [variants_of(one, tokenizers.tokenizer or self.default(one), tokenizers.equal_counts)
+                         for one in predictors]
+
+    def default(self, predictor: Predictor) -> Sequence[str]:
+        """The tokenizers of a model if none are given; none for its own."""
+        return ()
+
+    @property
+    def runs(self) -> int:
+        """How often every image is answered for."""
+        return sum(len(one.runs) for variants in self.variants for one in variants)
+
+    @property
+    def total(self) -> int:
+        return len(self.samples) * self.runs
 
     def settings(self, runner: Runner) -> dict[str, Any]:
         sizes = sorted({one.size for one in self.predictors})
-        return {"size": sizes[0] if len(sizes) == 1 else sizes, "precision": runner.precision}
+        equal = {"equal_counts": self.variants[0][0].tokenizer} if self.tokenizers.equal_counts else {}
+        return {"size": sizes[0] if len(sizes) == 1 else sizes, "precision": runner.precision, **equal}
 
     def about(self) -> dict[str, Any]:
         return {"device": str(self.predictors[0].device)}
 
+    def notes_for(self, rows: Sequence[Any]) -> str:
+        random = any(len(one.runs) > 1 for variants in self.variants for one in variants)
+        return " ".join([self.notes, *([RUNS] if random else []), *([EQUAL] if self.tokenizers.equal_counts else [])])
+
     def rows(self, runner: Runner) -> list[Any]:
-        return [row for one in self.predictors for row in self.rows_of(one, runner)]
+        return [row for variants in self.variants for row in self.rows_of(variants, runner)]
 
     @abstractmethod
-    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Any]:
+    def rows_of(self, variants: Sequence[Variant], runner: Runner) -> list[Any]:
         """The rows of one model."""
 
 
@@ -203,7 +220,8 @@ class Classification(SquareProtocol):
     """Every model over a folder of labelled images.
 
     The short side is resized to size/0.875, bicubic, and the central square taken, as DeiT does; a model's
-    ``eval_crop`` changes that. A model on Voronoi cells is run five times, seeds 0 to 4.
+    ``eval_crop`` changes that. A model on Voronoi cells is run five times, seeds 0 to 4. Without ``tokenizers`` each
+    model is measured on its own.
 
     Args:
         test, train: images to test on, and for the knn and linear heads images to learn from.
@@ -221,18 +239,19 @@ Shares of right answers with Wilson's 95 % interval over the images. "By class" 
 Images/s is the model alone, by its median time."""
 
     def __init__(self, predictors: Sequence[Predictor], test: LabelledFolder, head: Head = Head(),  # noqa: B008
-                 train: LabelledFolder | None = None, real: RealLabels | None = None) -> None:
+                 train: LabelledFolder | None = None, real: RealLabels | None = None,
+                 tokenizers: Tokenizers = Tokenizers()) -> None:  # noqa: B008
         if (head.head == "logits") != (train is None):
             raise ValueError("knn and linear heads learn from training images, and logits take none; got "
                              f"{head.head} {'without' if train is None else 'with'} training images")
-        super().__init__(predictors, test if train is None else test.with_classes(train.classes), known=train is None)
+        super().__init__(predictors, test if train is None else test.with_classes(train.classes), train is None,
+                         tokenizers)
         self.head, self.train, self.real = head, train, real
         self.indices = None if train is None or real is None else class_indices(train, IMAGENET)
 
     @property
     def total(self) -> int:
-        images = len(self.samples) + (0 if self.train is None else len(self.train.images))
-        return images * sum(len(seeded(one)) for one in self.predictors)
+        return (len(self.samples) + (0 if self.train is None else len(self.train.images))) * self.runs
 
     def settings(self, runner: Runner) -> dict[str, Any]:
         taught = {} if self.train is None else {
@@ -242,34 +261,33 @@ Images/s is the model alone, by its median time."""
     def about(self) -> dict[str, Any]:
         return {**super().about(), "head": self.head.head, "interval": "Wilson, 95 %"}
 
-    def rows_of(self, predictor: Predictor, runner: Runner) -> list[Row]:
-        result = (classify(runner, predictor, self.test) if self.train is None
-                  else self._learn(predictor, runner, self.train))
-        return [Row(
-            model=predictor.name, tokenizer=predictor.model.config.tokenizer, head=self.head.head,
+    def rows_of(self, variants: Sequence[Variant], runner: Runner) -> list[Row]:
+        return [self._row(one, runner) for one in variants]
+
+    def _row(self, variant: Variant, runner: Runner) -> Row:
+        runs = variant.runs
+        result = classify(runner, runs, self.test) if self.train is None else self._learn(runs, runner, self.train)
+        return Row(
+            model=runs[0].name, tokenizer=variant.tokenizer, head=self.head.head,
             runs=len(result.ranked), images=len(result.truth), top1=proportion(result.right()),
             top5=result.accuracy(TOP),
             real=None if self.real is None else result.real_accuracy(self.real, self.indices),
             class_accuracy=result.class_accuracy(), tokens=result.tokens, images_per_second=result.images_per_second,
-            penalties=result.penalties)]
+            penalties=result.penalties)
 
     def notes_for(self, rows: Sequence[Row]) -> str:
-        said = [self.notes]
-        if any(row.runs > 1 for row in rows):
-            said.append('"±" is the standard deviation over five runs, seeds 0 to 4, of a model whose tokens are '
-                        "random; the value is their mean.")
-        if any(row.real for row in rows):
-            said.append("ReaL counts images with a label.")
-        return " ".join(said)
+        notes = super().notes_for(rows)
+        return f"{notes} ReaL counts images with a label." if any(row.real for row in rows) else notes
 
-    def _learn(self, predictor: Predictor, runner: Runner, train: LabelledFolder) -> Result:
+    def _learn(self, runs: Sequence[Predictor], runner: Runner, train: LabelledFolder) -> Result:
         """Name classes by a head that learns from the class tokens of the training images."""
         result = Result([], self.test.labels, len(train.classes), [], [])
-        labels = torch.tensor(train.labels, device=predictor.device)
-        for one in seeded(predictor):
+        device = runs[0].device
+        labels = torch.tensor(train.labels, device=device)
+        for one in runs:
             learned, asked = (runner.answers(AnswerCase(one, class_tokens=True), images)
                               for images in (train.images, self.samples))
-            tokens, queries = (class_tokens(records).to(predictor.device) for records in (learned, asked))
+            tokens, queries = (class_tokens(records).to(device) for records in (learned, asked))
             if self.head.head == "knn":
                 scores = knn_scores(tokens, labels, queries, result.classes, self.head.neighbors, self.head.temperature)
             else:

@@ -15,6 +15,7 @@ from spit.attribution.lime import Lime, slic_regions
 from spit.attribution.methods import Method
 from spit.attribution.occlusion import occlude, rank_pixels
 from spit.documents import Sheet
+from spit.drawing.plots import files_of
 from spit.evaluation.classification import SquareCase
 from spit.evaluation.faithfulness_table import (
     QUANTILES,
@@ -171,4 +172,5 @@ the pass."""
         return " ".join([self.notes, *(text for name, text in self.notes_on.items() if name in shown)])
 
     def pictures(self, rows: Sequence[Row]) -> dict[str, bytes]:
-        return {"curves.png": draw_curves(rows, f"{plural(rows[0].images, 'image')} of {self.data.resolve().name}")}
+        figure = draw_curves(rows, f"{plural(rows[0].images, 'image')} of {self.data.resolve().name}")
+        return files_of(figure, "curves")

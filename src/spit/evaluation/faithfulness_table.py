@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from spit.documents import Sheet
-from spit.drawing.plots import new_figure, png_of, tidy
+from spit.drawing.plots import new_figure, tidy
 from spit.evaluation.intervals import Score, TTest, mean, paired_ttest
 
 QUANTILES = (0.01, 0.05, 0.2, 0.5)  # Q of App. D
@@ -157,8 +158,8 @@ def further_sheet(rows: Sequence[Row]) -> Sheet:
                  title="Further figures")
 
 
-def draw_curves(rows: Sequence[Row], title: str) -> bytes:
-    """Deletion and insertion curves of each model, as a PNG."""
+def draw_curves(rows: Sequence[Row], title: str) -> Any:
+    """A figure of the deletion and insertion curves of each model."""
     models = [*dict.fromkeys(row.model for row in rows)]
     figure = new_figure(1 + 4.5 * len(models), 7.5, title)
     panels = figure.subplots(2, len(models), sharex=True, sharey=True, squeeze=False)
@@ -175,7 +176,7 @@ def draw_curves(rows: Sequence[Row], title: str) -> bytes:
     for axes in panels[:, 0]:
         axes.set_ylabel("probability of the predicted class")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right center", frameon=False)
-    return png_of(figure)
+    return figure
 
 
 def _figures(row: Row | None) -> list[str]:

@@ -65,6 +65,29 @@ class Head(Options):
 
 
 @dataclass(frozen=True)
+class Tokenizers(Options):
+    """Which tokenizers models are measured on."""
+
+    tokenizer: tuple[str, ...] = option(
+        (), "Tokenizer to measure on: patch, voronoi, superpixel or a registered one, and its options after commas, "
+            "such as superpixel,levels=3. Options left out are its defaults, or the model's own. Repeat it for several",
+        metavar="NAME[,OPTION=VALUE]")
+    equal_counts: bool = option(
+        False, "Make as many tokens of each image with every tokenizer as with the first one, so that only their "
+               "shapes differ. Superpixels take the level above that number and join the most similar regions; "
+               "Voronoi cells take other sites; patches can only be the first")
+
+    def __post_init__(self) -> None:
+        from spit.evaluation.tokenizers import read_tokenizer
+
+        super().__post_init__()
+        for text in self.tokenizer:
+            read_tokenizer(text)  # an unknown one is refused before models are loaded
+            if self.tokenizer.count(text) > 1:
+                raise ValueError(f"expected each --tokenizer once, got {text!r} twice")
+
+
+@dataclass(frozen=True)
 class MaskFolders(Options):
     """Where images and masks are, and which of them to take."""
 

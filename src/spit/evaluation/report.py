@@ -1,5 +1,6 @@
-"""Report: what an evaluation found, as tables, as JSON and as Markdown."""
+"""Report: what an evaluation found, as tables, as JSON, as Markdown and as LaTeX."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,7 +19,7 @@ class Report:
         data, images: the folder, and how many images of it.
         settings: told in the head of the tables and in :meth:`document`; ``about`` in the latter only.
         rows: dataclasses.
-        pictures: PNG files by name.
+        pictures: files of figures by name.
     """
 
     title: str
@@ -51,3 +52,14 @@ class Report:
         """The tables with title, head and notes."""
         return "\n".join([f"# {self.title}", "", self.head, "", *(sheet.markdown() for sheet in self.sheets),
                           self.notes, ""])
+
+    def latex(self) -> str:
+        """The tables for a paper, with title, head and notes as comments."""
+        about = [f"% {line}" for line in (self.title, self.head, self.notes, r"needs \usepackage{booktabs}")]
+        return "\n".join([*about, "", *(sheet.latex() for sheet in self.sheets)])
+
+    def files(self) -> dict[str, bytes]:
+        """All of it as files by name."""
+        texts = {"results.json": json.dumps(self.document(), indent=2) + "\n", "results.md": self.markdown(),
+                 "results.tex": self.latex()}
+        return {**{name: text.encode() for name, text in texts.items()}, **self.pictures}

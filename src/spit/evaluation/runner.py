@@ -154,7 +154,7 @@ class Protocol(ABC):
         return {}
 
     def pictures(self, rows: Sequence[Any]) -> dict[str, bytes]:
-        """PNG files by name."""
+        """Files of figures by name."""
         return {}
 
 

@@ -46,6 +46,13 @@ class Tokenizer(Options, ABC):
     def partition(self, block: Tensor) -> Partition:
         """The partition of a checked ``(B, C, H, W)`` block."""
 
+    def partition_at(self, block: Tensor, count: int) -> Partition:
+        """The partition of a checked block with exactly ``count`` regions in each image, if the tokenizer can.
+
+        ``spit evaluate swap --equal-counts`` compares tokenizers that define it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot make a given number of regions")
+
     def config(self) -> dict[str, Any]:
         """The options that make this tokenizer again."""
         return self.to_dict()

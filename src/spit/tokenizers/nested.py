@@ -25,6 +25,10 @@ class NestedTokenizer(Tokenizer):
     def partition(self, block: Tensor) -> Partition:
         return self.refined(self.levels_of(block)[-1], block)
 
+    def partition_at(self, block: Tensor, count: int) -> Partition:
+        """Between two levels, see :meth:`spit.Hierarchy.at`."""
+        return self._hierarchy(block).at(count)
+
     def hierarchy(self, images: Images) -> Hierarchy:
         """All levels: ``hier[0]`` is single pixels, ``hier[t]`` is π^(t), ``hier[-1]`` is ``self(images)``.
 

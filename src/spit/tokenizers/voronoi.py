@@ -36,3 +36,7 @@ class VoronoiTokenizer(VoronoiOptions, Tokenizer):
         sites = kernels.draw_sites(quantize(block), cells, self.seed)
         labels = kernels.nearest_sites(sites, height, width)
         return Partition._trusted((labels,), offsets_of(torch.full((batch,), cells, device=block.device)))
+
+    def partition_at(self, block: Tensor, count: int) -> Partition:
+        """As many cells."""
+        return self.replace(cells=count).partition(block)

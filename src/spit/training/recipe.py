@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from spit.config import NO_PRESET, ModelConfig
 from spit.documents import differences, flat
-from spit.options import Options, documented, option
+from spit.options import Options, documented, option, read_value
 from spit.registry import architecture_of, weights_name
 from spit.training import TrainingError
 from spit.training.augment import AugmentConfig
@@ -247,10 +247,7 @@ def _parse(change: str) -> tuple[str, Any]:
     key, equals, text = change.partition("=")
     if not equals or "." not in key:
         raise TrainingError(f"expected section.key=value, such as optimization.epochs=10, got {change!r}")
-    try:
-        return key.strip(), tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
-        return key.strip(), text.strip()
+    return key.strip(), read_value(text)
 
 
 def _put(document: dict[str, Any], key: str, value: Any) -> None:
