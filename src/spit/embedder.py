@@ -45,7 +45,7 @@ class Embedder(nn.Module):
 
 def put_class_token(tokens: Tokens, class_token: Tensor) -> Tokens:
     """Put one more row, ``(D,)``, or several, ``(P, D)``, first in every image: ``(ΣN, D)`` to ``(Σ(P + N), D)``."""
-    images, first = len(tokens), class_token.view(-1, class_token.shape[-1])
+    images, first = len(tokens), class_token if class_token.ndim == 2 else class_token[None]
     rows = tokens.values.new_empty(len(tokens.values) + images * len(first), tokens.values.shape[1])
     offsets = tokens.offsets + len(first) * torch.arange(images + 1, device=tokens.offsets.device)
     rows.index_copy_(0, _rows_after(tokens, len(first)), tokens.values)

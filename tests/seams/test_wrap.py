@@ -75,6 +75,18 @@ def test_ragged_batches(make: Callable[..., PlainViT], photos: Photos, prefix: i
 
 
 @torch.no_grad()
+def test_an_image_may_lose_all_its_tokens(make: Callable[..., PlainViT], photos: Photos) -> None:
+    """As methods that leave tokens out may ask; the prefix is left."""
+    model = spit.wrap(make(prefix=2))
+    features = model.tokenize(photos((32, 32), (24, 40), (32, 32)))[1]
+    keep = torch.ones(len(features.values), dtype=torch.bool)
+    keep[features.offsets[2] :] = False
+    logits = model.run(features.select(keep))[0]
+    assert torch.allclose(logits[:2], model.run(features)[0][:2], atol=1e-5)
+    assert torch.allclose(logits[2], model.run(features.select(keep & False))[0][0], atol=1e-5)
+
+
+@torch.no_grad()
 def test_attention_is_what_the_block_computed(make: Callable[..., PlainViT], photos: Photos) -> None:
     """Its own scale, 0.5 in place of 1 / √16, is in the maps."""
     vit = make()

@@ -153,7 +153,8 @@ class CropExtractor(Options):
     def split(self, features: Tokens) -> Placed:
         """The columns apart; waits for a GPU once."""
         values, (wide, own) = features.values, (self.pixels, self.region_width)
-        sizes = values[features.offsets[:-1], wide + own : wide + own + GRID].int().tolist()
+        first = features.offsets[:-1].clamp(max=len(values) - 1)  # an image without tokens has any grid
+        sizes = values[first, wide + own : wide + own + GRID].int().tolist() if len(values) else [(1, 1)] * len(first)
         return Placed(values[:, :wide], values[:, wide : wide + own], tuple((rows, columns) for rows, columns in sizes),
                       values[:, wide + own + GRID :])
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from spit.backbone import Heads, Recorder, Spans
 from spit.config import ModelConfig
+from spit.embedder import put_class_token
 from spit.heads import ClassHead
 from spit.images import ImageBlocks
 from spit.model import SpitModel
@@ -130,7 +131,7 @@ class CropEmbedder(nn.Module):
             if table is not None:
                 own = own + placed.weights[span, : len(table)].to(table.dtype) @ table
             parts.append(own)
-        return put_rows(tokens.replace(torch.cat(parts)), self.seam.prefix_rows().to(rows.dtype))
+        return put_class_token(tokens.replace(torch.cat(parts)), self.seam.prefix_rows().to(rows.dtype))
 
 
 class WrappedBackbone(nn.Module):
@@ -266,15 +267,6 @@ def resampled(grid: Grid, other: Grid) -> Tensor:
     places = torch.cartesian_prod(y, x).double() + 0.5
     scale = torch.tensor([theirs / ours for ours, theirs in zip(grid, other, strict=True)], dtype=torch.float64)
     return grid_weights(places * scale - 0.5, other)
-
-
-def put_rows(tokens: Tokens, first: Tensor) -> Tokens:
-    """Put the same rows, ``(P, D)``, first in every image."""
-    if not len(first):
-        return tokens
-    values = torch.cat([part for image in tokens.split() for part in (first, image)])
-    offsets = tokens.offsets + len(first) * torch.arange(len(tokens.offsets), device=tokens.offsets.device)
-    return Tokens(values, offsets).with_counts(tuple(count + len(first) for count in tokens.host_counts))
 
 
 def batches(tokens: Tokens) -> Iterator[Tensor]:
