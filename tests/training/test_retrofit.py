@@ -139,3 +139,32 @@ def test_what_does_not_fit(run: Run, photos: Path, parent: Path, tmp_path: Path)
     for changes in ((), (f"model.pretrained={tmp_path / 'superpixels'}",)):
         with pytest.raises(WeightsError, match="expected a parent with square patches"):
             run(f"g{len(changes)}", f"parent.weights={tmp_path / 'superpixels'}", *changes)
+
+
+def test_a_backbone_of_transformers(run: Run, tmp_path: Path, photos: Path) -> None:
+    """From its folder by name, through both recipes, to models that load without the parent."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+                                    image_size=32, patch_size=8, num_labels=2)
+    transformers.ViTForImageClassification(config).save_pretrained(tmp_path / "vit")
+    source = f"parent.weights=hf:{tmp_path / 'vit'}"
+    result = run("a", source, "model.options.tokenizer_options.levels=3", "optimization.epochs=4")
+    assert result["name"] == "retrofit of vit"
+    student = load_model(tmp_path / "a" / "model")
+    assert (student.config.backbone, student.config.tokenizer) == ("wrapped", "superpixel")
+    assert student.config.extractor_options["region"]
+    assert student.embedder.branch.weight.any()
+    lines = [line for line in read_metrics(tmp_path / "a") if line["kind"] == "train"]
+    assert lines[-1]["loss"] < lines[0]["loss"]
+    again = run("b", source, f"model.pretrained={tmp_path / 'a' / 'model'}", "model.options.tokenizer_options.levels=3")
+    assert again["steps"] == 2
+
+    recipe = Recipe.read(Path("transfer"), [
+        f"model.pretrained={tmp_path / 'a' / 'model'}", f"data.train={photos}", "data.workers=0",
+        "data.size=32", "data.side=32", "optimization.batch=8", "optimization.epochs=1", "optimization.compile=false"])
+    train(recipe, tmp_path / "c", ALONE)
+    assert load_model(tmp_path / "c" / "model")(torch.rand(1, 3, 32, 48)).shape == (1, 2)
+    with pytest.raises(TrainingError, match="no data.validation"):
+        headless = transformers.ViTModel(config, add_pooling_layer=False)
+        headless.save_pretrained(tmp_path / "bare")
+        run("d", f"parent.weights=hf:{tmp_path / 'bare'}", f"data.validation={photos}")
