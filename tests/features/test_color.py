@@ -81,6 +81,22 @@ def test_filling_sees_nothing_of_other_regions_and_leaves_whole_boxes_alone() ->
         FeatureExtractor(fill="grey")
 
 
+def test_a_crop_is_around_the_centroid_and_reads_its_position_there() -> None:
+    """By hand: a region of 3 × 4 pixels in 8 × 8, seen by 4 × 4 pixels; positions on 2 × 2 bins."""
+    labels = torch.zeros(8, 8, dtype=torch.int64)
+    labels[1:4, 2:6] = 1  # centroid (2, 3.5): the crop begins at (1, 2), its place is (0.125, 0.5) in bins
+    image = torch.rand(1, 1, 8, 8)
+    extract = FeatureExtractor(channels=1, resolution=4, position_bins=2, position_sigma=0.0, gradients=False,
+                               normalization="none", fill="crop")
+    values = extract(image, spit.Partition.from_labels(labels)).values[1]
+    assert torch.allclose(values[:16].view(4, 4), image[0, 0, 1:5, 2:6])
+    assert values[16:].tolist() == [0.4375, 0.4375, 0.0625, 0.0625]
+    patches = spit.PatchTokenizer(4)(image)
+    plain = FeatureExtractor(channels=1, resolution=4, position_bins=2, position_sigma=0.0, gradients=False,
+                             normalization="none")
+    assert torch.equal(extract(image, patches).values, plain(image, patches).values)
+
+
 def test_the_square_around_a_box_stays_in_the_image_if_it_fits() -> None:
     """Boxes in 8 × 10 pixels: a tall one at the left edge, a wide one, a tall one at the right edge, a square."""
     boxes = torch.tensor([[0, 0, 4, 2], [3, 4, 6, 9], [0, 8, 8, 10], [2, 2, 5, 5]], dtype=torch.int32)

@@ -19,6 +19,8 @@ from spit.runtime.tokenizers import make_tokenizer
 @pytest.mark.parametrize("options", [
     {},
     {"fill": "image", "normalization": "imagenet"},
+    {"fill": "crop", "normalization": "imagenet", "position_sigma": 0.0, "position_bins": 5, "resolution": 9},
+    {"fill": "crop"},
     {"fill": "mean", "gradient_contrast": 27.8},
     {"gradients": False, "position_sigma": 0.0, "normalization": "none"},
     {"gradient_sigma": 0.0, "resolution": 5, "position_bins": 3, "gradient_bins": 4},
