@@ -126,7 +126,8 @@ def test_other_errors_of_a_worker_end_the_run(name: str, error: type[Exception],
 
 
 @pytest.mark.parametrize(("verb", "options"), [
-    ("tokenize", []), ("segment", ["--size", "64"]), ("explain", ["--size", "64", "--method", "flow"])])
+    ("tokenize", []), ("segment", ["--size", "64"]),
+    ("explain", ["--size", "64", "--method", "flow", "--method", "token_rise", "--samples", "20"])])
 def test_answers_of_processes_are_those_of_one(verb: str, options: list[str], tmp_path: Path, spit: Callable[..., Any],
                                                photo: Callable[..., Path]) -> None:
     for index in range(3):
