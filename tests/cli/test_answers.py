@@ -140,8 +140,7 @@ def test_the_images_in_work_are_left_where_a_run_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("verb", "options"), [
-    ("tokenize", []), ("segment", ["--size", "64"]),
-    ("explain", ["--size", "64", "--method", "flow", "--method", "token_rise", "--samples", "20"])])
+    ("tokenize", []), ("segment", ["--size", "64"]), ("explain", ["--size", "64", "--method", "flow"])])
 def test_answers_of_processes_are_those_of_one(verb: str, options: list[str], tmp_path: Path, spit: Callable[..., Any],
                                                photo: Callable[..., Path]) -> None:
     for index in range(3):
