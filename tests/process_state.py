@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-TRACKER = "multiprocessing.resource_tracker"  # Python's own: one for a program, shared by all pools, ends with it
-
 
 def process_state() -> dict[str, Any]:
     """Environment, children, threads, warning filters, signal handlers, random states, torch's settings, paths."""
-    children = [int(child) for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()
-                if TRACKER not in Path(f"/proc/{child}/cmdline").read_text()]
+    children = [int(child) for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()]
     return {
         "environment": dict(os.environ),
         "child processes": sorted(children),

@@ -11,7 +11,7 @@ import torch
 
 import spit
 from spit.forward_pass import each_alone
-from spit.interruption import kept_handlers, may_stop, on_signals, stoppable
+from spit.interruption import may_stop, on_signals, stoppable
 
 IMAGES = torch.randint(0, 256, (3, 3, 48, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 
@@ -65,7 +65,7 @@ def test_work_ends_at_any_of_its_parts(prediction: spit.Prediction, work: Callab
 
 def test_handlers_that_a_library_replaces_are_set_again() -> None:
     before = signal.getsignal(signal.SIGUSR1)
-    with kept_handlers(signal.SIGUSR1):
+    with on_signals(before, signal.SIGUSR1):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGUSR1) is before
 

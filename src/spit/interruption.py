@@ -6,13 +6,13 @@ A thread cannot be stopped from another one. So tokenizers, loops over images an
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
 Check = Callable[[], None]
-Handler = Callable[[int, FrameType | None], object] | signal.Handlers
+Handler = Callable[[int, FrameType | None], object] | int | None  # as signal.getsignal answers
 STOPPED = 130  # the exit code of a shell after an interrupt
 _check: ContextVar[Check | None] = ContextVar("check", default=None)
 
@@ -45,24 +45,16 @@ def leave_to_parent(worker: int = 0) -> None:
 
 @contextmanager
 def on_signals(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
-    """Handle signals in this block; outside the main thread, where Python has no signals, nothing changes."""
-    with kept_handlers(*numbers) as kept:
-        for number in kept:
-            signal.signal(number, handler)
-        yield
+    """Handle signals in this block, then as before it, also where a library has replaced the handlers.
 
-
-@contextmanager
-def kept_handlers(*numbers: signal.Signals) -> Iterator[Sequence[signal.Signals]]:
-    """Set the present handlers of signals again after this block, in which a library may replace them.
-
-    Yields:
-        The signals; none outside the main thread, where Python has no signals.
+    Outside the main thread, where Python has no signals, nothing changes.
     """
     main = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in numbers if main}
     try:
-        yield [*before]
+        for number in before:
+            signal.signal(number, handler)
+        yield
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)

@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 import torch
 
@@ -66,6 +68,14 @@ def test_which_methods_are_of_a_class(small, images, name, depends):
     first, second = (spit.explain(model, images, chosen, target) for target in (0, 3))
     assert torch.equal(first, second) != depends
     assert METHODS[name].of_class == depends
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_goes_to_other_processes(small, images, name):
+    chosen = method(name, small("patch"), images)
+    pickle.loads(pickle.dumps(chosen))
+    if name not in ("prototype", "random"):
+        assert pickle.loads(pickle.dumps(chosen)) == chosen
 
 
 def test_relevance_is_the_default(small, images):

@@ -22,6 +22,7 @@ from spit.cli.inputs import Document, Input, find_inputs
 from spit.cli.results import LOCK, Results
 from spit.cli.workers import work_apart
 from spit.errors import ImageError, SpitError
+from spit.interruption import may_stop
 from spit.kernels.concurrency import torch_threads
 from spit.locks import locked
 
@@ -47,6 +48,8 @@ class Work:
             raise OSError(28, "No space left on device")
         if item.stem.name == "bug":
             raise KeyError("a bug")
+        while item.stem.name == "long":
+            may_stop()
         return self.results.write(item, {"threads": torch.get_num_threads()}, {"copy": ("copy.txt", b"1")})
 
 
@@ -121,8 +124,19 @@ def test_answers_and_failures_of_workers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "error"), [("full", OSError), ("bug", KeyError), ("killed", SpitError)])
 def test_other_errors_of_a_worker_end_the_run(name: str, error: type[Exception], tmp_path: Path) -> None:
-    with pytest.raises(error, match=r"No space|a bug|fewer --workers"):
+    with pytest.raises(error, match=r"No space|a bug|fewer --workers") as raised:
         apart(tmp_path, name, "z")
+    assert name == "killed" or "in __call__" in raised.value.__notes__[0], "the worker's traceback"
+
+
+def test_the_images_in_work_are_left_where_a_run_ends(tmp_path: Path) -> None:
+    touch(tmp_path, "in/a.png", "in/long.png")
+    inputs = find_inputs([tmp_path / "in"], tmp_path / "out")
+    answers = work_apart(Work(Results.of(inputs, tmp_path / "out", "json", False)), inputs, 2)
+    assert next(answers)[0].stem.name == "a"
+    answers.close()
+    assert not psutil.Process().children()
+    assert not (tmp_path / "out/long.json").exists()
 
 
 @pytest.mark.parametrize(("verb", "options"), [

@@ -12,6 +12,7 @@ from spit.attribution.passes import config_of_passes, image_generator
 from spit.errors import MissingExtra
 from spit.forward_pass import ForwardPass
 from spit.images import quantize, to_float
+from spit.interruption import may_stop
 from spit.model import SpitModel
 from spit.options import Options, documented, option, same
 from spit.tokens import Tokens
@@ -55,7 +56,7 @@ class Lime(Options):
     penalty: float = option(1.0, "Penalty of the ridge regression", least=0)
     seed: int = option(0, "Seed of the masks")
     batch: int | None = option(None, "Masked images in a forward pass (default: 32, or 256 on a GPU)", least=1)
-    progress: Callable[[int], None] = field(default=lambda masks: None, compare=False, repr=False)
+    progress: Callable[[int], None] = field(default=may_stop, compare=False, repr=False)
 
     config = config_of_passes
 

@@ -15,6 +15,7 @@ from spit.attribution.regression import regress
 from spit.attribution.relevance import layer_relevance
 from spit.attribution.removal import BACKWARD, Subsets, layer_slopes, log_probability
 from spit.forward_pass import ForwardPass
+from spit.interruption import may_stop
 from spit.options import Options, documented, option
 
 
@@ -54,7 +55,7 @@ class TokenRise(Options):
                            least=0)
     prior: float = option(0.5, "Weight of relevance, which is added", least=0)
     slopes: float = option(0.5, "Weight of the slopes by presence, of all tokens and of halves", least=0)
-    progress: Callable[[int], None] = field(default=lambda passes: None, compare=False, repr=False)
+    progress: Callable[[int], None] = field(default=may_stop, compare=False, repr=False)
 
     config = config_of_passes
 

@@ -19,7 +19,7 @@ from spit.batch.worker import Done, Job, Worker
 from spit.devices import choose_device
 from spit.environment import environment
 from spit.errors import MissingExtra, SpitError
-from spit.interruption import kept_handlers
+from spit.interruption import on_signals
 
 PATIENCE = 10  # seconds for a cluster to answer
 STORE = 2**27  # bytes of the object store of a local Ray, which holds numbers only
@@ -149,7 +149,7 @@ def _knock(address: str) -> None:
 def _own_sigterm() -> Iterator[None]:
     """Keep our answer to SIGTERM, in whose place Ray exits, its C++ with a traceback."""
     try:
-        with kept_handlers(signal.SIGTERM):
+        with on_signals(signal.getsignal(signal.SIGTERM), signal.SIGTERM):
             yield
     except SystemExit:  # Ray's answer, while it starts
         signal.raise_signal(signal.SIGTERM)

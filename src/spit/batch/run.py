@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -107,22 +107,15 @@ def _run(corpus: Corpus, listing: Listing, place: Place, cluster: Cluster, outpu
     earlier = len(listing) - sum(min(size, len(listing) - block * size) for block in left)
     start, done = time.perf_counter(), 0
     progress("Loading models", earlier, len(listing))
-    for one in _blocks(job, place, left, predictor):
+    finished: Iterable[Done] = ()
+    if left:
+        finished = run_on_ray(job, place, left) if place.workers else map(Worker(job, predictor), left)
+    for one in finished:
         done += one.rows + one.rejects
         speed = done / (time.perf_counter() - start)
         progress(f"{speed:,.1f} images/s", earlier + done, len(listing))
     rows, rejects = folder.counts()
     return Summary(len(listing), rows, rejects, earlier, time.perf_counter() - start, place.workers)
-
-
-def _blocks(job: Job, place: Place, left: Sequence[int], predictor: Predictor) -> Iterator[Done]:
-    if not left:
-        return
-    if place.workers:
-        yield from run_on_ray(job, place, left)
-        return
-    worker = Worker(job, predictor)
-    yield from map(worker, left)
 
 
 def read_rows(output: Path, rejects: bool = False) -> Any:

@@ -35,9 +35,11 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
     """
     import torch
 
-    from spit.bench.photos import sample_photos
+    from spit.bench.photos import photo_batch, sample_photos
+    from spit.bench.stages import measure_stages, model_to_time
     from spit.data.folders import image_paths
     from spit.kernels.concurrency import torch_threads
+    from spit.predictor import DEFAULT_SIZE
 
     device = torch.device(running.place)
     paths = sample_photos() if measuring.data is None else image_paths(measuring.data)
@@ -45,21 +47,13 @@ def bench(models: Models, timing: Timing, measuring: Measuring, running: Running
         if measuring.check:
             return _check(paths, device, running.as_json)
         timing.cast(device)  # refuses now what it cannot do
-        return _stages(models, timing.on(device), paths, device, running.as_json)
-
-
-def _stages(models: Models, timing: Timing, paths: list[Path], device: "torch.device", as_json: bool) -> int:
-    from spit.bench.photos import photo_batch
-    from spit.bench.stages import measure_stages, model_to_time
-    from spit.predictor import DEFAULT_SIZE
-
-    source = models.expect_one()
-    model = model_to_time(source)
-    size = models.size or model.config.eval_size or DEFAULT_SIZE
-    with waiting("Measuring; compiling comes first") as say:
-        batch = photo_batch(paths, timing.batch or 1, size, size).to(device)
-        rows = list(measure_stages(source, model, batch, timing, say))
-    if as_json:
+        source, timing = models.expect_one(), timing.on(device)
+        model = model_to_time(source)
+        size = models.size or model.config.eval_size or DEFAULT_SIZE
+        with waiting("Measuring; compiling comes first") as say:
+            batch = photo_batch(paths, timing.batch or 1, size, size).to(device)
+            rows = list(measure_stages(source, model, batch, timing, say))
+    if running.as_json:
         print_json({"setup": {"model": source, "size": size, **timing.to_dict(), "device": str(device), "seed": 0,
                               "machine": machine(device)}, "rows": [asdict(row) for row in rows]})
         return 0

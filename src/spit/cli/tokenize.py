@@ -11,7 +11,6 @@ from spit.cli.results import Results
 from spit.options import Options, option, same
 
 if TYPE_CHECKING:
-    from spit.config import ModelConfig
     from spit.tokenizers import Tokenizer
 
 
@@ -33,14 +32,10 @@ class TokensOf(Options):
     regions: int | None = option(None, "Exactly this many superpixels, or one for each pixel if there are fewer, as "
                                        "spit.superpixels makes them, in place of --model and --tokenizer", least=1)
 
-    def config(self) -> "ModelConfig | None":
-        """The config of the model that is named, if one is."""
-        return Models(self.model).load_one("cpu").model.config if self.model else None
-
     def tokenizer(self, choice: TokenizerChoice) -> "Tokenizer":
         """The tokenizer that was asked for."""
         if self.regions is None:
-            return choice.build(self.config())
+            return choice.build(Models(self.model).load_one("cpu").model.config if self.model else None)
         others = [*(["model"] if self.model else []), *choice.given]
         if others:
             raise ValueError(f"--regions and --{others[0].replace('_', '-')} exclude each other; leave one out")
