@@ -101,11 +101,11 @@ COMMANDS = {
     "explain": "photos/1/0.png -o explained --method lime --samples 40",
     "segment": "photos/1 -o masks --workers 2",
     "correspond": "photos/1/0.png photos/2/1.png -o colours",
-    "train": f"smoke --set data.train=photos -o trained {TINY}",
+    "train": f"smoke --set data.train=photos -o trained {TINY} --set data.workers=1",
     "retrofit": f"--parent vit.safetensors --images photos --set data.side=36 -o student {TINY}",
     "demo": "-o demo",
     "prototypes": "--data photos --size 64 -o fitted",
-    "batch": "photos --output rows --workers 0 --size 64",
+    "batch": "photos --output rows --workers 2 --size 64",
     "bench": "--size 32 --batch 1 --rounds 1",
     "train-head": "--data photos --size 64 --steps 2 --generations 1 -o head",
     "convert": "vit.safetensors -o converted",
@@ -182,6 +182,7 @@ def press_ctrl_c(url: str) -> None:
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.filterwarnings("ignore:.*use_push_based_shuffle.*:DeprecationWarning")
 def test_a_verb_changes_nothing(it: SimpleNamespace, verb: str) -> None:
     """In a process that goes on, as a notebook's does."""
     before = process_state()

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def environment(**defaults: str) -> Iterator[None]:
-    """Set variables that have no value, until the block ends."""
-    missing = {name: value for name, value in defaults.items() if name not in os.environ}
-    os.environ.update(missing)
+    """Set variables that have no value. After the block all are as before it, also those that libraries have set."""
+    before = dict(os.environ)
+    os.environ.update({**defaults, **before})
     try:
         yield
     finally:
-        for name in missing:
-            os.environ.pop(name, None)
+        for name in os.environ.keys() - before:
+            del os.environ[name]
+        os.environ.update(before)

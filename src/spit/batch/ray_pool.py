@@ -6,6 +6,7 @@ read, decoded and answered inside one actor and never enter Ray's object store, 
 
 import logging
 import os
+import random
 import signal
 import socket
 import sys
@@ -56,7 +57,7 @@ def open_place(cluster: Cluster, device: str) -> Iterator[Place]:
 
 
 def _open_ray(cluster: Cluster, device: str) -> Iterator[Place]:
-    local, ray = cluster.address is None, _ray()
+    local, ray, drawn = cluster.address is None, _ray(), random.getstate()
     # The address "local" starts a Ray; none would join one that another user of this machine has started.
     own: dict[str, Any] = {"num_cpus": max(cluster.workers or 0, os.cpu_count() or 1), "object_store_memory": STORE,
                            "include_dashboard": False} if local else {}
@@ -72,6 +73,7 @@ def _open_ray(cluster: Cluster, device: str) -> Iterator[Place]:
         yield _place(cluster, device, ray.cluster_resources())
     finally:
         ray.shutdown()
+        random.setstate(drawn)
 
 
 def run_on_ray(job: Job, place: Place, blocks: Sequence[int]) -> Iterator[Done]:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import torch
 
 from spit.documents import read_json
+from spit.environment import environment
+from spit.interruption import on_signals
 from spit.training import TrainingError
 from spit.training.batches import Batches
 from spit.training.distributed import Team
@@ -47,7 +50,9 @@ def _run(recipe: Recipe, folder: Path, team: Team, listener: Listener, fresh: bo
     data = recipe.data
     if not data.train:
         raise TrainingError("expected photos to train on, got none; set data.train to their folder")
-    with torch.random.fork_rng([team.device] if team.device.type == "cuda" else ()):  # the caller's random state stays
+    # The caller's random state stays, and what torch's loaders and compilers leave behind goes.
+    with (torch.random.fork_rng([team.device] if team.device.type == "cuda" else ()), environment(),
+          on_signals(signal.getsignal(signal.SIGCHLD), signal.SIGCHLD)):
         job = recipe.job(team)
         photos = job.photos
         listener.say(f"{job.summary}, {len(photos):,} photos, on {team.size} × {team.device.type}")
