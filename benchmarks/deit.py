@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from provenance import ROOT, arguments, launch, print_provenance
+from provenance import ROOT, arguments, import_timm, launch, print_provenance
 from rich.progress import track
 from safetensors.torch import load_file
 from torch import Tensor
@@ -54,7 +54,7 @@ def main() -> None:
 def independent_vit(weights: Path) -> tuple[str, Callable[[Tensor], Tensor]]:
     tensors = load_file(weights)
     try:
-        import timm
+        timm = import_timm()
     except ImportError:
         return "a plain ViT", lambda images: vit_logits(tensors, images, heads=3)
     model = timm.create_model("deit_tiny_patch16_224", pretrained=False).eval()

@@ -8,7 +8,7 @@ compiles it, timm's in --peer-mode.
 """
 
 import torch
-from provenance import arguments, launch, print_provenance
+from provenance import arguments, import_timm, launch, print_provenance
 from torch import nn
 
 import spit
@@ -61,7 +61,7 @@ def peer_of(model: spit.SpitModel, side: int, device: torch.device) -> tuple[str
     """timm's ViT of the same width for images of a side, with its title; None if timm is missing or has none."""
     size = next((name for name, (own, _, _) in SIZES.items() if own == model.config.width), None)
     try:
-        import timm
+        timm = import_timm()
     except ImportError:
         return None
     if size is None:

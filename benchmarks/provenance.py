@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -22,6 +24,7 @@ from spit.interruption import STOPPED, on_signals
 PARENT = "weights/deit_tiny_patch16_224.safetensors"
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
+_LIBRARIES: list[torch.library.Library] = []  # torch forgets what a library defines when it is freed
 
 
 def launch(main: Callable[[], None]) -> None:
@@ -79,11 +82,33 @@ def open_runner(output: Path | None, batch: int | None = None) -> Iterator[Runne
 
 def print_provenance(data: str, seed: int | None = None) -> None:
     """Print where the figures below come from."""
-    print(f"machine  {_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}")
-    print(f"versions python {platform.python_version()}, torch {torch.__version__}, spit {spit.__version__}")
-    print(f"commit   {_commit()}")
-    print(f"data     {data}")
-    print(f"seed     {'none: nothing is random' if seed is None else seed}\n", flush=True)
+    print("\n".join(provenance(data, seed)), "\n", sep="", flush=True)
+
+
+def provenance(data: str, seed: int | None = None) -> list[str]:
+    """Machine, versions, commit, data and seed."""
+    return [f"machine  {_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+            f"versions python {platform.python_version()}, torch {torch.__version__}, spit {spit.__version__}",
+            f"commit   {_commit()}",
+            f"data     {data}",
+            f"seed     {'none: nothing is random' if seed is None else seed}"]
+
+
+def import_timm() -> Any:
+    """timm, also beside the CPU build of torch; ImportError if it is not installed.
+
+    timm imports torchvision, whose compiled operators do not load beside another build of torch than its own, so that
+    its import ends with "operator torchvision::nms does not exist". It wants no more than their signatures, and no ViT
+    calls them.
+    """
+    try:
+        return import_module("timm")
+    except RuntimeError:
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        _LIBRARIES.append(library)
+        return import_module("timm")
 
 
 def bsds_images(shared: Path) -> list[Path]:

@@ -17,7 +17,7 @@ class TimmViT(Seam):
     def __init__(self, module: Any) -> None:
         super().__init__(module)
         embed = module.patch_embed
-        if not isinstance(getattr(embed, "proj", None), nn.Conv2d):
+        if not isinstance(getattr(embed, "proj", None), nn.Conv2d) or hasattr(embed, "backbone"):  # a stem before it
             raise TypeError(f"expected a backbone whose patch embedding is one convolution, got "
                             f"{type(embed).__name__}; spit.pool(features, partition) takes its feature map")
         described = getattr(module, "pretrained_cfg", None) or {}
