@@ -32,6 +32,11 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(flow, "layers_at_once", lambda *_: 99)
 
 
+def class_token(maps):
+    """What a class-token ViT reads: the first row."""
+    return torch.eye(maps[0].shape[-1])[:1].expand(len(maps[0]), -1)
+
+
 def dense(model, images, strength, merge):
     """Flow from every head's recorded attention and full matrix products."""
     output = model(images, record=("attention",))
@@ -134,13 +139,13 @@ def packed(counts, depth=2):
 
 def test_two_layers_by_hand():
     """λ = 0.9, layer 2 leftmost: its class row is [.28, .72, 0]; layer 1 hands .28 of it on as [.55, .225, .225]."""
-    row = class_row([FIRST, SECOND], 0.1, 0.9)
+    row = class_row([FIRST, SECOND], 0.1, 0.9, "left", class_token([FIRST]))
     torch.testing.assert_close(row, torch.tensor([[0.154, 0.783, 0.063]]))
 
 
 def test_two_layers_by_hand_from_the_other_side():
     """Layer 1 leftmost, as the paper writes it: [.55, .225, .225] through the second layer."""
-    row = class_row([FIRST, SECOND], 0.1, 0.9, "right")
+    row = class_row([FIRST, SECOND], 0.1, 0.9, "right", class_token([FIRST]))
     torch.testing.assert_close(row, torch.tensor([[0.55 * 0.28 + 0.225 * 0.09, 0.55 * 0.72 + 0.225 * (0.19 + 0.45),
                                                    0.225 * (0.72 + 0.55)]]))
 
@@ -153,8 +158,9 @@ def test_the_row_is_that_of_the_dense_product_and_never_overflows():
         left, right = step @ left, right @ step
     for side, product in (("left", left), ("right", right)):
         expected = product[:, 0] / product[:, 0].sum(1, keepdim=True)
-        torch.testing.assert_close(class_row(maps, 0.1, 0.9, side), expected)
-        assert class_row([torch.full((1, 6, 6), 1e6)] * 40, 0.1, 0.9, side).isfinite().all()
+        torch.testing.assert_close(class_row(maps, 0.1, 0.9, side, class_token(maps)), expected)
+        huge = [torch.full((1, 6, 6), 1e6)] * 40
+        assert class_row(huge, 0.1, 0.9, side, class_token(huge)).isfinite().all()
 
 
 @pytest.mark.parametrize("merge", ["max", "mean"])
@@ -173,7 +179,8 @@ def test_merged_heads_are_the_formula(counts, merge):
 def test_an_image_that_fails_spoils_no_other():
     layers, spans = packed([2, 5])
     layers[0].query[2:] = torch.nan
-    row = class_row(merge_heads(layers, spans, "max"), 0.1, 0.9)
+    maps = merge_heads(layers, spans, "max")
+    row = class_row(maps, 0.1, 0.9, "left", class_token(maps))
     assert row[0].isfinite().all()
     assert row[1].isnan().all()
 
