@@ -189,3 +189,17 @@ def test_by_name(create: Callable[..., Any], tmp_path: Any, photos: Callable[...
     assert torch.allclose(predictor.model(photos((64, 64))), spit.wrap(vit)(photos((64, 64))), atol=1e-5)
     with pytest.raises(WeightsError, match="no weights of 'vit_nonsense'"):
         spit.load("timm:vit_nonsense")
+
+
+def test_the_head_is_known(create: Callable[..., Any]) -> None:
+    """Prototypes and other people's trainers ask for it."""
+    from spit.attribution import fit_prototypes
+
+    vit = create("vit_tiny_patch16_224", num_classes=3)
+    model = spit.wrap(vit)
+    assert model.get_classifier() is vit.head
+    assert fit_prototypes(model, torch.rand(4, 3, 32, 32), labels=[0, 0, 1, 2]).counts.tolist() == [2, 1, 1]
+    two = spit.wrap(create("deit_tiny_distilled_patch16_224"))
+    assert isinstance(two.get_classifier(), nn.Identity)
+    with pytest.raises(ValueError, match="one linear layer"):
+        fit_prototypes(two, torch.rand(1, 3, 32, 32))

@@ -50,7 +50,9 @@ def fit_prototypes(model: SpitModel | Predictor, images: Source, labels: Sequenc
 
     predictor = Predictor.of(model)
     predictor.expect_classes()
-    head, classes = predictor.model.get_parameter("head.linear.weight"), predictor.model.config.num_classes
+    if predictor.model.head.linear is None:
+        raise ValueError(f"expected a model whose head is one linear layer, got {predictor.name}")
+    head, classes = predictor.model.head.linear.weight, predictor.model.config.num_classes
     tokens, predicted, seen = [], [], 0
     for some in _batches(images, batch):
         one = some[0] if isinstance(some, list | tuple) and some else some

@@ -100,7 +100,7 @@ def _inference(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], N
 def _training(network: nn.Module, images: Tensor, cast: Cast) -> Callable[[], None]:
     network.train()
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=images.device.type == "cuda")
-    classes = torch.randint(0, 1000, (len(images),), device=images.device)
+    classes = torch.zeros(len(images), dtype=torch.int64, device=images.device)  # which a model of any classes has
 
     def train() -> None:
         with cast():

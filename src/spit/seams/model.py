@@ -251,6 +251,11 @@ class OwnHead(nn.Module):
         super().__init__()
         object.__setattr__(self, "seam", seam)
 
+    @property
+    def linear(self) -> nn.Linear | None:
+        """As of spit's own head, if the module's is one linear layer."""
+        return self.seam.linear
+
     def forward(self, summary: Tensor) -> Tensor:
         return self.seam.classify(summary)
 

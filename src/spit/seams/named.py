@@ -46,6 +46,12 @@ class NamedViT(Seam):
         return square_side("kernel_size", layer.kernel_size), layer.in_channels
 
     @property
+    def linear(self) -> nn.Linear | None:
+        names = self.names
+        head = part(self.module, names.heads[0]) if len(names.heads) == 1 and not names.embeds else None
+        return head if isinstance(head, nn.Linear) else None
+
+    @property
     def blocks(self) -> Sequence[nn.Module]:
         return cast(Sequence[nn.Module], part(self.body, self.names.blocks))
 

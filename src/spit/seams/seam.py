@@ -61,6 +61,11 @@ class Seam(ABC):
         return self.width
 
     @property
+    def linear(self) -> nn.Linear | None:
+        """The head, if it is one linear layer."""
+        return None
+
+    @property
     @abstractmethod
     def blocks(self) -> Sequence[nn.Module]:
         """The attention blocks."""

@@ -35,6 +35,11 @@ class TimmViT(Seam):
         self.crop = described.get("crop_pct") if described.get("crop_mode", "center") == "center" else None
 
     @property
+    def linear(self) -> nn.Linear | None:
+        head = self.module.head
+        return head if isinstance(head, nn.Linear) else None
+
+    @property
     def blocks(self) -> Sequence[nn.Module]:
         return cast(Sequence[nn.Module], self.module.blocks)
 
@@ -110,6 +115,8 @@ class TimmViT(Seam):
 
 class TimmDistilled(TimmViT):
     """``timm.models.deit.VisionTransformerDistilled``: the mean of two heads, on a token each."""
+
+    linear = None  # there are two
 
     @property
     def summary_width(self) -> int:
