@@ -87,7 +87,7 @@ def test_to_float_is_the_inverse_of_quantize_and_differentiable() -> None:
     (torch.zeros(2, 0, 4, 4), ValueError, "got shape (2, 0, 4, 4)"),
     (torch.zeros(2, 3, 0, 4), ValueError, "got shape (2, 3, 0, 4)"),
     ([torch.zeros(3, 4, 4), torch.zeros(3, 4, 0)], ValueError, "(1, 3, 4, 0)"),
-    (torch.zeros(8, 9, 3), ValueError, "got (1, 8, 9, 3); call images.movedim(-1, 1)"),
+    (torch.zeros(8, 9, 3), ValueError, "got (1, 8, 9, 3); call .movedim(-1, -3)"),
     (torch.zeros(2, 8, 9, 4, dtype=torch.uint8), ValueError, "channels first, (B, C, H, W), got (2, 8, 9, 4)"),
     (torch.zeros(3, 4, 4, dtype=torch.int64), TypeError, "got torch.int64"),
     (torch.zeros(3, 4, 4, dtype=torch.int8), TypeError, "got torch.int8"),

@@ -80,7 +80,7 @@ def _check(block: Tensor) -> None:
         raise ValueError(f"expected images with at least one pixel and channel, got shape {shape}")
     if block.shape[-1] in (3, 4) and block.shape[1] > 4:
         raise ValueError(f"expected channels first, (B, C, H, W), got {shape}; "
-                         "call images.movedim(-1, 1) if the channels are last")
+                         "call .movedim(-1, -3) if the channels are last")
     if block.dtype == torch.uint8:
         return
     if not block.is_floating_point():

@@ -117,8 +117,9 @@ class Predictor:
     def expect_classes(self) -> None:
         """Raise ValueError if the model has no head."""
         if self.model.config.num_classes == 0:
-            raise ValueError(f"{self.name}: expected a model that knows classes, got one without a head; make it with "
-                             "num_classes")
+            raise ValueError(f"{self.name}: expected a model that knows classes, got one without a head; take one that "
+                             "has it, make it with num_classes, or explain by flow or rollout in Python, which need "
+                             "none")
 
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Predictor":
         """The same weights on other tokens; see :meth:`spit.SpitModel.with_tokenizer`."""

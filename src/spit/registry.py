@@ -75,6 +75,8 @@ def tags(architecture: str) -> list[str]:
 
 def architecture_of(config: ModelConfig) -> str | None:
     """The architecture that a config has, by its name in :func:`list_models`; None if it has another."""
+    if config.backbone == "wrapped":
+        return None
     for name, (family, size) in ARCHITECTURES.items():
         tokenizer, options = TOKENIZERS[family]
         if (config.tokenizer, config.width, config.depth, config.heads) == (tokenizer, *SIZES[size]) and all(

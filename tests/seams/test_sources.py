@@ -20,7 +20,8 @@ SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 @pytest.fixture
 def folder(tmp_path: Path, randomised: Callable[[nn.Module], nn.Module]) -> Path:
     """A ViT with three classes, saved as transformers saves it, with an image processor's colours."""
-    vit = randomised(transformers.ViTForImageClassification(transformers.ViTConfig(**SMALL, num_labels=3)))
+    names = {0: "cat", 1: "dog", 2: "newt"}
+    vit = randomised(transformers.ViTForImageClassification(transformers.ViTConfig(**SMALL, id2label=names)))
     vit.save_pretrained(tmp_path / "vit")
     (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps(
         {"image_processor_type": "ViTImageProcessor", "image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.2, 0.3]}))
@@ -34,6 +35,7 @@ def test_a_model_by_name(folder: Path, photos: Callable[..., list[Tensor]]) -> N
     [image] = photos((32, 32))
     mean, std = (torch.tensor(values)[:, None, None] for values in ((0.4, 0.5, 0.6), (0.2, 0.2, 0.3)))
     assert torch.allclose(model(image), vit((image[None] - mean) / std).logits, atol=1e-5)
+    assert model.config.class_names == ("cat", "dog", "newt")
     assert spit.load_model(f"hf:{folder}", num_classes=7)(image).shape == (1, 7)
 
 

@@ -167,6 +167,10 @@ def test_refusals(make: Callable[..., PlainViT], photos: Photos, tmp_path: Any) 
     vit = make()
     with pytest.raises(TypeError, match=r"no seam for torch\.nn\.modules\.linear\.Linear.*spit\.pool"):
         spit.wrap(nn.Linear(2, 2))
+    with pytest.raises(TypeError, match=r"but for a part of it: spit\.wrap\(model\.1\)"):
+        spit.wrap(nn.Sequential(nn.Identity(), vit))
+    with pytest.raises(ValueError, match="class_names for 5 classes, got 2"):
+        spit.wrap(vit, class_names=("a", "b"))
     with pytest.raises(TypeError, match="got str"):
         spit.wrap("vit")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="with_tokenizer"):

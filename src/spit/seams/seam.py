@@ -31,6 +31,7 @@ class Seam(ABC):
         prefix: tokens before those of the image: class token, distillation token, registers.
         reads_class: whether the head reads the first of them alone.
         mean: of the colours that it expects, in [0, 1], with their standard deviation ``std``.
+        class_names: of its classes, if the module knows them.
     """
 
     module: Any
@@ -44,6 +45,7 @@ class Seam(ABC):
     reads_class: bool
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
+    class_names: tuple[str, ...] = ()
     crop: float | None = 0.875  # share of the short side that the central square takes at evaluation
     biased: bool = False  # attention has a bias for each pair of cells
 
@@ -171,6 +173,9 @@ def find_seam(module: nn.Module) -> Seam:
             seam = getattr(import_module(package), name)
         if seam is not None:
             return seam(module)
+    inside = (name for name, one in module.named_modules() if any(full_name(cls) in SEAMS for cls in type(one).__mro__))
+    if name := next(inside, ""):
+        raise TypeError(f"no seam for {full_name(type(module))}, but for a part of it: spit.wrap(model.{name})")
     raise TypeError(f"no seam for {full_name(type(module))}: spit.wrap takes plain ViTs of timm and transformers "
                     "(docs/backbones.md lists them); for others, such as Swin or ConvNeXt, spit.pool(features, "
                     "partition) gives one vector a region, and spit.register_seam adds a family")

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from spit.seams.names import NAMES
 from spit.seams.wrap import wrap
 from spit.weights import Checkpoint
 
+DECLARED: list[torch.library.Library] = []  # kept, or torch forgets what they declare
 LIBRARIES = {"timm": "timm", "hf": "transformers"}  # prefix of a name: package and extra
 
 
@@ -27,9 +30,7 @@ def read_wrapped(source: str) -> Checkpoint:
     colors: Mapping[str, Any] = {}
     try:
         if prefix == "timm":
-            import timm
-
-            module: nn.Module = timm.create_model(name, pretrained=True)
+            module: nn.Module = import_library("timm").create_model(name, pretrained=True)
         else:
             module, colors = pretrained_module(name)
     except ImportError as error:
@@ -42,12 +43,28 @@ def read_wrapped(source: str) -> Checkpoint:
     return Checkpoint(source, model.config, model.state_dict())
 
 
+def import_library(name: str) -> Any:
+    """timm or transformers, also beside a torchvision that was not built for this torch.
+
+    Both import torchvision if it is there. PyPI's does not load its operators beside a CPU build of torch, and ends in
+    an error about an unknown operator. No ViT needs them; once their names are declared, all can be imported.
+    """
+    if find_spec("torchvision") is not None:
+        try:
+            import_module("torchvision")
+        except RuntimeError:
+            DECLARED.append(torch.library.Library("torchvision", "FRAGMENT"))
+            for operator in ("nms", "qnms"):
+                DECLARED[-1].define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return import_module(name)
+
+
 def pretrained_module(name: str) -> tuple[nn.Module, dict[str, Any]]:
     """A vision transformer of transformers with its weights, and the colours of its image processor.
 
     Of a model of images and text, the image tower.
     """
-    import transformers
+    transformers = import_library("transformers")
     from transformers.image_processing_base import ImageProcessingMixin
 
     config = transformers.AutoConfig.from_pretrained(name)
@@ -71,9 +88,7 @@ def make_module(source: object, options: Mapping[str, Any]) -> nn.Module:
         raise ValueError(f"expected the source of a wrapped backbone as timm:NAME or hf:CLASS, got {source!r}")
     try:
         if prefix == "timm":
-            import timm
-
-            module: nn.Module = timm.create_model(name, pretrained=False, **options)
+            module: nn.Module = import_library("timm").create_model(name, pretrained=False, **options)
         else:
             from spit.seams.transformers import module_of
 

@@ -31,6 +31,9 @@ class TransformersViT(NamedViT):
         super().__init__(module, names, self.side(), self.config.num_attention_heads)
         if names.heads and not names.embeds:
             self.num_classes = getattr(part(module, names.heads[0]), "out_features", module.config.num_labels)
+            self.class_names = tuple(module.config.id2label.get(label, "") for label in range(self.num_classes))
+            if all(name == f"LABEL_{label}" for label, name in enumerate(self.class_names)):  # not given
+                self.class_names = ()
 
     def side(self) -> Any:
         """Side of the images, or height and width."""

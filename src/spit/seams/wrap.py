@@ -21,7 +21,7 @@ TOLERANCE = 1e-4  # largest difference from the backbone's own answer on squares
 
 def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "superpixel", embed: Embed = "crop",
          place: Place = "centroid", *, mean: Sequence[float] | None = None,
-         std: Sequence[float] | None = None) -> SpitModel:
+         std: Sequence[float] | None = None, class_names: Sequence[str] | None = None) -> SpitModel:
     """A vision transformer of timm, transformers or another library on superpixel tokens, without training.
 
     Each region becomes a token by the backbone's own patch embedding, with its own positions, prefix tokens, blocks,
@@ -30,7 +30,7 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "
 
     Args:
         backbone: in evaluation mode; docs/backbones.md lists the families. :func:`spit.register_seam` adds one.
-        tokenizer: a name or a tokenizer; superpixels are compact, and about as many as the backbone's patches.
+        tokenizer: a name or a tokenizer; superpixels are compact, and some 250 where the backbone has 196 patches.
         embed: what a token sees. "crop": one patch of pixels around the region's centroid, unscaled. "window": the
             square around the region, scaled to one patch. "pool": the mean of the image's patches in the region.
         place: how a token reads the table of positions: "centroid", between the four nearest cells, or "average", over
@@ -38,6 +38,8 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "
         mean: of the colours that the backbone was trained with (default: its own configuration's, or ImageNet's).
             Images go in as for every model of spit: uint8, or floats in [0, 1], not normalised.
         std: their standard deviation.
+        class_names: a name for each class (default: those of a transformers module's configuration; else ImageNet's if
+            there are 1,000 classes, or numbers).
 
     Returns:
         A model of spit in evaluation mode: ``spit.Predictor(model)``, :func:`spit.explain`, :func:`spit.segment`,
@@ -65,7 +67,9 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "
     seam = find_seam(backbone)
     if backbone.training:
         raise ValueError("expected a backbone in evaluation mode, since dropout changes its answers; call .eval()")
-    model = WrappedModel(wrapped_config(seam, embed, place, mean, std), seam).eval()
+    config = wrapped_config(seam, embed, place, mean, std)
+    names = seam.class_names if class_names is None else tuple(class_names)
+    model = WrappedModel(config.replace(class_names=names), seam).eval()
     check_squares(model, seam)
     other = model.with_tokenizer(tokenizer)
     model.tokenizer, model.config = other.tokenizer, other.config
