@@ -181,8 +181,10 @@ def press_ctrl_c(url: str) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
-@pytest.mark.filterwarnings("ignore:.*use_push_based_shuffle.*:DeprecationWarning")
+RAYS_OWN = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.mark.parametrize("verb", [pytest.param(verb, marks=[RAYS_OWN] * (verb == "batch")) for verb in COMMANDS])
 def test_a_verb_changes_nothing(it: SimpleNamespace, verb: str) -> None:
     """In a process that goes on, as a notebook's does."""
     before = process_state()
