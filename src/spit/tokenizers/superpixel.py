@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from spit import kernels
@@ -32,12 +33,21 @@ class SuperpixelTokenizer(SuperpixelOptions, NestedTokenizer):
     """
 
     def partition(self, block: Tensor) -> Partition:
+        if self.method == "tree":
+            return self.refined(self._tree_cut(block, self.tree_count(block[0, 0].numel())), block)
         pixels, options = (quantize(block),), (self.features, self.rules())
         whole = self.max_tokens is None  # nothing there waits for the device
         labels, offsets = kernels.recorded(_cut, pixels, options) if whole else _cut(pixels, options)
         return self.refined(Partition._trusted((labels,), offsets), block)
 
+    def _tree_cut(self, block: Tensor, count: int) -> Partition:
+        labels = kernels.tree_labels(quantize(block), count, float(self.compactness))
+        return Partition._trusted((labels,), offsets_of(torch.full((len(block),), count, device=block.device)))
+
     def levels_of(self, block: Tensor) -> Hierarchy:
+        if self.method == "tree":
+            raise ValueError("expected method='paper' for a hierarchy, got 'tree', whose cuts are nested for all "
+                             "max_tokens without refine")
         features = superpixel_features(block, self.features)
         return Hierarchy._of(features, kernels.superpixels(features, self.rules()))
 
