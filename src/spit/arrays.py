@@ -18,7 +18,7 @@ OPTIONS = ("n", "compactness", "mask", "channel_axis", "refine", "start_label")
 
 
 def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE_COMPACTNESS,
-                mask: npt.ArrayLike | None = None, channel_axis: int | None = -1, refine: int = SWEEPS,
+                mask: npt.ArrayLike | None = None, channel_axis: int | None = -1, refine: int | None = None,
                 start_label: int = 1, **unknown: Never) -> npt.NDArray[np.int32]:
     """Label the superpixels of an image, like ``skimage.segmentation.slic``.
 
@@ -31,12 +31,13 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         image: ``(H, W)`` grey or ``(H, W, C)``; bool, uint8, uint16, or floats in [0, 1]. Not modified. An alpha
             channel counts as one more colour; ``skimage.color.rgba2rgb`` removes it.
         n: exact number of superpixels, at most the number of pixels, and at least the number of the mask's connected
-            pieces. In ``slic`` it is ``n_segments``.
-        compactness: weight of the distance of a pixel beside one step of 255 in colour. 0.3 follows edges, 3 gives even
-            regions, 10 nearly squares. Without refinement, n and 2 n regions of the same image are nested.
+            pieces. Without refinement, regions of different n are nested. In ``slic`` it is ``n_segments``.
+        compactness: weight of a pixel of distance beside one step of 255 in colour. 0.3 follows edges, 3 gives even
+            regions, 10 nearly squares.
         mask: ``(H, W)`` bool; pixels outside have the label ``start_label - 1``, and no region crosses them.
         channel_axis: axis of the channels; None for a grey image.
-        refine: sweeps of boundary moves; 0 for none.
+        refine: sweeps of boundary moves; 0 for none (default: 3, and none if compactness is 1 or more, since moves look
+            at colours alone).
         start_label: smallest label. ``skimage.measure.regionprops`` ignores label 0.
 
     Returns:
@@ -57,7 +58,8 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
     if isinstance(start_label, bool) or not isinstance(start_label, int | np.integer):
         raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
-    options = SuperpixelOptions(method="tree", compactness=compactness, max_tokens=int(n), refine=refine)
+    options = SuperpixelOptions(method="tree", compactness=compactness, max_tokens=int(n))
+    options = options.replace(refine=SWEEPS * (compactness < 1) if refine is None else refine)
     inside = None if mask is None else _inside(mask, planes.shape[1:])
     labels = cut(planes, options)[0] if inside is None else _cut_inside(planes, inside, options)
     labels += start_label

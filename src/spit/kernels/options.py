@@ -74,7 +74,7 @@ class SuperpixelOptions(Options):
                    "not clipped (about 1.8 times the regions); none")
     method: Method = option(
         "paper", "How regions are joined: paper, levels of contraction; tree, connected Ward clustering cut at exactly "
-                 "max_tokens regions, which has no other options but compactness and refine")
+                 "max_tokens regions, which has no other options but compactness and refine", flag="superpixel_method")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,8 +1,8 @@
 """The tree of connected Ward clustering by compiled loops: ``reference.tree``, bit for bit.
 
 The first round of an image is in :mod:`~spit.kernels.numba.tree_pixels`; from there on there is a list of edges. A
-table of sums has zeros after the bands and sizes in the last column, see :mod:`~spit.kernels.numba.contraction`. Heights
-are kept as bits, which have the order of the floats. A key is a cost, with the pair's chance in its lower half.
+table of sums has zeros after the bands and sizes in the last column, see :mod:`~spit.kernels.numba.contraction`.
+Heights are kept as bits, which have the order of the floats. A key is a cost, with the pair's chance in its lower half.
 """
 
 from typing import Any
@@ -129,8 +129,8 @@ def _link(edges: Array, means: Array, scale: Array, names: Array) -> tuple[Array
     """Each region's cheapest neighbour, or itself without one, and the cost."""
     count = len(means)
     chances, best = np.empty(count, np.uint32), np.full(count, NONE, np.int64)
-    for v in range(count):
-        chances[v] = chance(names[v])
+    for i in range(count):
+        chances[i] = chance(names[i])
     keys = np.empty(len(edges), np.int64)
     distance, cost = np.empty(BLOCK, D), np.empty(BLOCK, F)
     for start in range(0, len(edges), BLOCK):
@@ -142,9 +142,9 @@ def _link(edges: Array, means: Array, scale: Array, names: Array) -> tuple[Array
             best[v] = min(best[v], order[e])
     chosen, costs = np.empty(count + 1, np.int32), np.empty(count, F)  # one more, for edges that nobody chooses
     bits = costs.view(np.int32)
-    for v in range(count):
-        chosen[v] = v
-        bits[v] = best[v] >> 32
+    for i in range(count):
+        chosen[i] = i
+        bits[i] = best[i] >> 32
     for e in range(len(edges)):
         first, second = edges[e, 0], edges[e, 1]
         chosen[U(first) if best[U(first)] == keys[e] else U(count)] = second
