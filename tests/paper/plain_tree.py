@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-EAGER = (64, 16, 4)
+EAGER = (1024, 32, 4)
 Point = tuple[int, ...]
 Edge = tuple[int, int]
 Merge = tuple[float, int, int]

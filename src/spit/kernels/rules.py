@@ -52,7 +52,7 @@ FAR = 16
 """From more than FAR times the bound, the first round goes to FAR times at once. The levels of a photo end below that;
 what is above are the pixels of flat images, whose rounds would take fifty times as long as the levels."""
 
-EAGER = (64.0, 16.0, 4.0)
+EAGER = (1024.0, 32.0, 4.0)
 """In round t of the tree a region joins its cheapest neighbour also where that one prefers another, if its own cost is
 at most EAGER[t] times its neighbour's. Mutual choices alone look at four times as many edges for .001 more of R².
 Without the bound an outlier would be forced across an edge."""

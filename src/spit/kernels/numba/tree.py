@@ -184,22 +184,36 @@ def _term(u: Array, v: Array, c: int, scale: Array) -> Any:
 @compiled
 def _merge(chosen: Array, costs: Array, ratio: float, names: Array, tops: Array, parents: Array,
            heights: Array) -> tuple[Array, int, Array, Array]:
-    """Merge regions: labels and count of those above, their names and the heights of their last merges."""
+    """Merge regions: labels and count of those above, their names and the heights of their last merges.
+
+    A loop for each step: so LLVM makes vector code without branches, which would be mispredicted.
+    """
     count, bits = len(chosen), costs.view(np.int32)
+    near, second = np.empty(count, np.int32), np.empty(count, np.int32)
     above, last = np.empty(count, np.int32), np.empty(count, np.int32)
-    names_above = np.empty(count + 1, np.int32)
+    for v in range(count):
+        near[v] = costs[v] <= F(ratio) * costs[U(chosen[v])]
+    for v in range(count):
+        near[v] &= chosen[U(chosen[v])] != v
+    for v in range(count):
+        second[v] = np.int32(chosen[U(chosen[v])] == v) & np.int32(chosen[v] < v)
+    for v in range(count):
+        above[v] = chosen[v] if near[v] | second[v] else np.int32(v)
+    for v in range(count):
+        last[v] = max(bits[v], np.int32(max(tops[v], tops[U(above[v])]) + 1))
+    merged = near
+    for v in range(count):
+        merged[v] = last[v] if above[v] != v else np.int32(INFINITY)
+        last[v] = last[v] if above[v] != v else tops[v]
+    for v in range(count):
+        heights[U(names[v])] = merged[v]
+        parents[U(names[v])] = names[U(above[v])]
+    names_above: Array = second
     roots: Any = U(0)
     for v in range(count):
-        to, name = chosen[v], names[v]
-        mutual = chosen[U(to)] == v
-        joins = (mutual & (to < v)) | ((not mutual) & (costs[v] <= F(ratio) * costs[U(to)]))
-        height = max(bits[v], np.int32(max(tops[v], tops[U(to)]) + 1))
-        above[v] = to if joins else np.int32(v)
-        last[v] = height if joins else tops[v]
-        heights[U(name)] = height if joins else np.int32(INFINITY)
-        parents[U(name)] = names[U(to)] if joins else name
+        name = names[v]
         names_above[roots] = name
-        roots += U(not joins)
+        roots += U(above[v] == v)
     labels, left = components(above)
     tops_above = np.zeros(left, np.int32)
     for v in range(count):
