@@ -64,8 +64,8 @@ def graph_tree(points: Array, weights: Array, edges: Array) -> tuple[Array, Arra
 
 def cut_tree(parents: Array, heights: Array, count: int) -> Array:
     """See :func:`spit.kernels.reference.cut_tree`."""
-    chosen = _cut(parents, heights.view(np.int32), len(parents) - count, np.empty(DIGIT, np.int64))
-    return _renumber(*components(chosen))
+    labels: Array = _cut(parents, heights.view(np.int32), len(parents) - count, np.empty(DIGIT, np.int64))
+    return labels
 
 
 def _padded(weights: Array) -> Array:
@@ -223,25 +223,28 @@ def _merge(chosen: Array, costs: Array, ratio: float, names: Array, tops: Array,
 
 @compiled
 def _cut(parents: Array, heights: Array, joined: int, table: Array) -> Array:
-    """The pointers of the ``joined`` lowest merges; of equally high ones those of smaller names."""
-    chosen = np.empty(len(parents), np.int32)
+    """Follow the pointers of the ``joined`` lowest merges, of equally high ones those of smaller names; the labels."""
+    roots, numbers = np.empty(len(parents), np.int32), np.empty(len(parents), np.int32)
     last, equal = smallest(heights, joined, table)
-    for v in range(len(chosen)):
-        kept = (heights[v] < last) | (heights[v] == last) & (equal > 0)
-        equal -= heights[v] == last
-        chosen[v] = parents[v] if kept else v
-    return chosen
-
-
-@compiled
-def _renumber(labels: Array, count: int) -> Array:
-    """Number regions by their first pixels."""
-    numbers = np.full(count, -1, np.int32)
-    k = 0
-    for i in range(len(labels)):
-        v = U(labels[i])
-        if numbers[v] < 0:
-            numbers[v] = k
-            k += 1
-        labels[i] = numbers[v]
-    return labels
+    for v in range(len(roots)):
+        roots[v] = parents[v] if heights[v] < last else np.int32(v)
+        numbers[v] = -1
+    for v in range(len(roots)):
+        if equal > 0 and heights[v] == last:
+            roots[v] = parents[v]
+            equal -= 1
+    moved = 1
+    while moved > 0:  # a pointer only ever gets nearer to its root
+        moved = 0
+        for v in range(len(roots)):
+            to = roots[v]
+            roots[v] = roots[U(to)]
+            moved += roots[v] != to
+    count = 0
+    for v in range(len(roots)):
+        root = U(roots[v])
+        if numbers[root] < 0:
+            numbers[root] = count
+            count += 1
+        roots[v] = numbers[root]
+    return roots
