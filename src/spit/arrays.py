@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from spit.kernels import Array, numba
 from spit.kernels.options import TREE_COMPACTNESS, SuperpixelOptions
-from spit.kernels.rules import tree_weights
 from spit.ranges import check_range
+from spit.trees import Tree
 from spit.wording import suggestion
 
 SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
@@ -54,16 +54,42 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
     if unknown:
         raise TypeError(_no_option(next(iter(unknown))))
     planes = _planes(image, channel_axis)
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
     if isinstance(start_label, bool) or not isinstance(start_label, int | np.integer):
         raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
-    options = SuperpixelOptions(method="tree", compactness=compactness, max_tokens=int(n))
-    options = options.replace(refine=SWEEPS * (compactness < 1) if refine is None else refine)
-    inside = None if mask is None else _inside(mask, planes.shape[1:])
-    labels = cut(planes, options)[0] if inside is None else _cut_inside(planes, inside, options)
-    labels += start_label
-    return labels
+    sweeps = SWEEPS * (compactness < 1) if refine is None else refine
+    SuperpixelOptions(method="tree", refine=sweeps)  # checks it
+    tree = _tree(planes, compactness, mask)
+    labels = tree.at(n)
+    if sweeps > 0 and tree.most < labels.size:
+        labels = _refined_inside(labels, tree.mask, planes, sweeps)
+    elif sweeps > 0:
+        labels = refined(labels[None] - np.int32(1), int(labels.max()), planes, sweeps)[0] + np.int32(1)
+    return labels + np.int32(start_label - 1)
+
+
+def hierarchy(image: npt.ArrayLike, *, compactness: float = TREE_COMPACTNESS, mask: npt.ArrayLike | None = None,
+              channel_axis: int | None = -1) -> Tree:
+    """Superpixels of an image at every count, nested in each other: the tree that :func:`superpixels` cuts.
+
+    Args:
+        image, compactness, mask, channel_axis: see :func:`superpixels`.
+
+    Example:
+        >>> import numpy, spit
+        >>> tree = spit.hierarchy(numpy.array([[10, 12, 80, 90]], numpy.uint8))
+        >>> tree.at(3), tree.at(2)
+        (array([[1, 1, 2, 3]], dtype=int32), array([[1, 1, 2, 2]], dtype=int32))
+        >>> tree.between(3, 2)  # of the labels 0 to 3
+        array([0, 1, 2, 2], dtype=int32)
+        >>> tree.cut(height=10)
+        array([[1, 1, 2, 3]], dtype=int32)
+    """
+    return _tree(_planes(image, channel_axis), compactness, mask)
+
+
+def _tree(planes: Array, compactness: float, mask: npt.ArrayLike | None) -> Tree:
+    options = SuperpixelOptions(method="tree", compactness=compactness)  # checks it
+    return Tree.of(planes, options.compactness, None if mask is None else _inside(mask, planes.shape[1:]))
 
 
 def cut(planes: Array, options: SuperpixelOptions) -> tuple[Array, int]:
@@ -88,21 +114,15 @@ def refined(labels: Array, count: int, planes: Array, sweeps: int) -> Array:
     return numba.refine(labels, np.array([0, count]), planes[None], sweeps) if sweeps > 0 else labels
 
 
-def _cut_inside(planes: Array, mask: Array, options: SuperpixelOptions) -> Array:
-    """Labels from 0 of the pixels in a mask, and −1 outside."""
-    weights = np.array(tree_weights(len(planes), options.compactness))
-    parents, heights = numba.grid_tree(numba.tree_colors(planes[None])[0], weights, mask)
-    outside, pieces = int((~mask).sum()), int(np.isinf(heights).sum())  # a pixel outside is a piece of its own
-    count = min(max(options.tree_count(mask.size) + outside, pieces), mask.size)
-    regions = numba.cut_tree(parents, heights, count).reshape(mask.shape)
-    labels = np.full(mask.shape, count - outside, np.int32)
-    labels[mask] = np.unique(regions[mask], return_inverse=True)[1].reshape(-1)
-    if outside:  # one region of one colour, which is further from all others than they are from each other
-        far = np.where(mask, np.uint8(0), np.uint8(255))
-        planes = np.concatenate([np.where(mask, planes, np.uint8(0)), *[far[None]] * (2 * len(planes))])
-    moved: Array = refined(labels[None], count - outside + (outside > 0), planes, options.refine)[0]
-    moved[~mask] = -1
-    return moved
+def _refined_inside(labels: Array, mask: Array, planes: Array, sweeps: int) -> Array:
+    """Labels from 1 in a mask after sweeps of boundary moves, which do not leave it, and 0 outside."""
+    count = int(labels.max())
+    regions = np.where(mask, labels, count + 1) - np.int32(1)
+    # The outside is one region of one colour, further from all others than they are from each other.
+    colors = np.where(mask, planes, np.uint8(0))
+    far = np.where(mask, np.uint8(0), np.uint8(255))[None]
+    moved = refined(regions[None], count + 1, np.concatenate([colors, *[far] * (2 * len(planes))]), sweeps)[0]
+    return np.where(mask, moved + np.int32(1), np.int32(0))
 
 
 def _no_option(name: str) -> str:
