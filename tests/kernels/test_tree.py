@@ -1,6 +1,7 @@
 """The tree on every backend: the same bits, and cuts that are exact, connected and nested."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,17 @@ def test_heights_rise_and_every_tree_has_one_root(texture: Texture, seed: int, h
     parents, heights = numba.grid_tree(planes, weights_of(planes, compactness), None)
     assert (heights == torch.inf).sum() == (parents == torch.arange(height * width)).sum() == 1
     assert (heights > 0).all()
+
+
+@pytest.mark.parametrize("compactness", [0.0, 0.3])
+def test_dots_do_not_join_their_background_one_a_round(monkeypatch: pytest.MonkeyPatch, compactness: float) -> None:
+    loops, rounds = import_module("spit.kernels.numba.tree"), []
+    link = loops._link
+    monkeypatch.setattr(loops, "_link", lambda *given: rounds.append(len(given[0])) or link(*given))
+    image = np.where(np.random.default_rng(0).random((1, 3, 200, 300)) < 0.05, 255, 100).astype(np.uint8)
+    numba.tree_labels(torch.from_numpy(image), 300, compactness)
+    assert len(rounds) < 60
+    assert sum(rounds) < 6 * image[0, 0].size
 
 
 def test_large_values_need_64_bits() -> None:

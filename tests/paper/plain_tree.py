@@ -58,7 +58,8 @@ def tree(points: Sequence[Point], weights: Sequence[float], edges: Sequence[Edge
             if best[other][2] == own:
                 if other < own:
                     joins[own] = other
-            elif turn < len(EAGER) and weight <= np.float32(EAGER[turn]) * best[other][0]:
+            elif weight <= np.float32(EAGER[turn] if turn < len(EAGER) else 1.25) * best[other][0] and (
+                    turn < len(EAGER) or 16 * len(regions[own]) <= len(regions[other])):
                 joins[own] = other
         heights = {own: max(best[own][0], np.nextafter(max(last[own], last[other]), np.float32(np.inf)))
                    for own, other in joins.items()}

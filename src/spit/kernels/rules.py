@@ -57,6 +57,10 @@ EAGER = (1024.0, 32.0, 4.0)
 at most EAGER[t] times its neighbour's. Mutual choices alone look at four times as many edges for .001 more of R².
 Without the bound an outlier would be forced across an edge."""
 
+DWARF, DWARF_RATIO = 16, 1.25
+"""After these rounds so does a region that is DWARF times smaller than its neighbour, with the ratio DWARF_RATIO. Else
+thousands of dots would join their background one a round."""
+
 COLOR_STEP = SCALE // 128
 """One step of 8 bits among the colours that the tree compares."""
 

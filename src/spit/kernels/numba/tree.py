@@ -16,7 +16,7 @@ from spit.kernels.numba.forest import DIGIT, components, smallest
 from spit.kernels.numba.preprocess import saturate
 from spit.kernels.numba.threads import for_each_image
 from spit.kernels.numba.tree_pixels import NONE, chance, link_pixels, sum_pixels
-from spit.kernels.rules import COLOR_STEP, EAGER, SCALE, TREE_PUSH, tree_weights
+from spit.kernels.rules import COLOR_STEP, DWARF, DWARF_RATIO, EAGER, SCALE, TREE_PUSH, tree_weights
 
 D = np.float64
 F = np.float32
@@ -89,7 +89,7 @@ def _merge_pixels(planes: Array, scale: Array, mask: Array | None,
     size, pixels = planes.shape[1:], planes[0].size
     inside = np.ones(size, np.bool_) if mask is None else mask
     names, tops = np.arange(pixels, dtype=np.int32), np.zeros(pixels, np.int32)
-    labels, count, names, tops = _merge(*link_pixels(planes, scale, inside), EAGER[0], names, tops, *tree)
+    labels, count, names, tops = _merge(*link_pixels(planes, scale, inside), EAGER[0], names, names, tops, *tree)
     edges = adjacency(labels.reshape(size))
     if mask is not None:
         edges = edges[mask.reshape(-1)[names[edges]].all(1)]
@@ -104,10 +104,10 @@ def _cluster(edges: Array, sums: Array, names: Array, tops: Array, scale: Array,
     """Rounds of merges until no edge is left."""
     rows = np.empty((len(tree[0]), 8 * (len(scale) // 8 + 1)))  # one that is filled is a cache line
     while len(edges) > 0:
-        ratio = EAGER[rounds] if rounds < len(EAGER) else np.nan  # which nothing is below
+        ratio = EAGER[rounds] if rounds < len(EAGER) else 0.0
         means = rows[: len(sums)]
         _average(sums, means)
-        labels, count, names, tops = _merge(*_link(edges, means, scale, names), ratio, names, tops, *tree)
+        labels, count, names, tops = _merge(*_link(edges, means, scale, names), ratio, sums[:, -1], names, tops, *tree)
         edges, sums = contract_edges(edges, labels), sum_regions(sums, labels, count)
         rounds += 1
 
@@ -182,17 +182,21 @@ def _term(u: Array, v: Array, c: int, scale: Array) -> Any:
 
 
 @compiled
-def _merge(chosen: Array, costs: Array, ratio: float, names: Array, tops: Array, parents: Array,
+def _merge(chosen: Array, costs: Array, ratio: float, sizes: Array, names: Array, tops: Array, parents: Array,
            heights: Array) -> tuple[Array, int, Array, Array]:
     """Merge regions: labels and count of those above, their names and the heights of their last merges.
 
-    A loop for each step: so LLVM makes vector code without branches, which would be mispredicted.
+    Sizes are read if the ratio is 0. A loop for each step: so LLVM makes vector code without branches, which would be
+    mispredicted.
     """
     count, bits = len(chosen), costs.view(np.int32)
     near, second = np.empty(count, np.int32), np.empty(count, np.int32)
     above, last = np.empty(count, np.int32), np.empty(count, np.int32)
+    least = F(ratio if ratio > 0 else DWARF_RATIO)
     for v in range(count):
-        near[v] = costs[v] <= F(ratio) * costs[U(chosen[v])]
+        near[v] = costs[v] <= least * costs[U(chosen[v])]
+    for v in range(count if ratio == 0 else 0):
+        near[v] &= DWARF * sizes[v] <= sizes[U(chosen[v])]
     for v in range(count):
         near[v] &= chosen[U(chosen[v])] != v
     for v in range(count):

@@ -21,7 +21,7 @@ from torch import Tensor
 from spit.kernels.portable import running_sum, tree_colors
 from spit.kernels.reference.contraction import adjacency, contract_edges
 from spit.kernels.reference.forest import components
-from spit.kernels.rules import EAGER, tree_weights
+from spit.kernels.rules import DWARF, DWARF_RATIO, EAGER, tree_weights
 
 
 def tree_labels(pixels: Tensor, count: int, compactness: float) -> Tensor:
@@ -54,7 +54,7 @@ def grid_tree(planes: Tensor, weights: Tensor, mask: Tensor | None) -> tuple[Ten
 def graph_tree(points: Tensor, weights: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     """The tree of any graph.
 
-    Mutual choices join, and in the first rounds more, see :data:`~spit.kernels.rules.EAGER`. A height is the cost, or
+    Mutual choices join, and more, see :func:`choose`. A height is the cost, or
     the next float32 above the last heights of both regions if that is larger, so that regions of a cut are connected.
 
     Shape:
@@ -67,7 +67,7 @@ def graph_tree(points: Tensor, weights: Tensor, edges: Tensor) -> tuple[Tensor, 
     rounds = 0
     while len(edges) > 0:
         chosen, costs = link(edges, sums, sizes, weights, names)
-        joins = choose(chosen, costs, EAGER[rounds] if rounds < len(EAGER) else None)
+        joins = choose(chosen, costs, sizes, rounds)
         above = torch.maximum(tops, tops[chosen]) + 1  # floats of 0 and more are in the order of their bits
         lasts = torch.where(joins, torch.maximum(costs.view(torch.int32), above), tops)
         parents[names[joins]], heights[names[joins]] = names[chosen[joins]], lasts.view(torch.float32)[joins]
@@ -95,12 +95,16 @@ def link(edges: Tensor, sums: Tensor, sizes: Tensor, weights: Tensor, names: Ten
     return vertices.scatter(0, tails[winners], heads[winners]), (best >> 32).int().view(torch.float32)
 
 
-def choose(chosen: Tensor, costs: Tensor, ratio: float | None) -> Tensor:
-    """Which regions join their choice: the second of a mutual pair and, if eager, those that are not much dearer."""
+def choose(chosen: Tensor, costs: Tensor, sizes: Tensor, rounds: int) -> Tensor:
+    """Which regions join their choice: the second of a mutual pair, and those whose choice prefers a pair not much
+    cheaper, see :data:`~spit.kernels.rules.EAGER` and :data:`~spit.kernels.rules.DWARF`."""
     vertices = torch.arange(len(chosen))
     mutual = chosen[chosen] == vertices
-    second = mutual & (chosen < vertices)
-    return second if ratio is None else second | ~mutual & (costs <= ratio * costs[chosen])
+    if rounds < len(EAGER):
+        near = costs <= EAGER[rounds] * costs[chosen]
+    else:
+        near = (DWARF * sizes <= sizes[chosen]) & (costs <= DWARF_RATIO * costs[chosen])
+    return torch.where(mutual, chosen < vertices, near)
 
 
 def chance(names: Tensor) -> Tensor:
