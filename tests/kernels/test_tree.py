@@ -107,7 +107,6 @@ def test_dots_do_not_join_their_background_one_a_round(monkeypatch: pytest.Monke
     image = np.where(np.random.default_rng(0).random((1, 3, 200, 300)) < 0.05, 255, 100).astype(np.uint8)
     numba.tree_labels(torch.from_numpy(image), 300, compactness)
     assert len(rounds) < 60
-    assert sum(rounds) < 6 * image[0, 0].size
 
 
 def test_large_values_need_64_bits() -> None:
