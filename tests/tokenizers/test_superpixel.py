@@ -62,12 +62,22 @@ def test_the_tree_s_counts_are_nested(photo: Photo) -> None:
     assert len({(int(one), int(other)) for one, other in zip(fine.flatten(), coarse.flatten(), strict=True)}) == 60
 
 
-def test_what_the_tree_does_not_have(photo: Photo) -> None:
-    for name, value in {"levels": 3, "features": "saturated", "self_loop": "none"}.items():
-        with pytest.raises(ValueError, match=f"expected no {name} with method='tree', got {value!r}"):
-            SuperpixelTokenizer(method="tree", **{name: value})
-    with pytest.raises(ValueError, match="expected method='paper' for a hierarchy, got 'tree'"):
-        SuperpixelTokenizer(method="tree").hierarchy(photo("chelsea", 48))
+def test_options_that_the_tree_does_not_read(photo: Photo) -> None:
+    plain = SuperpixelTokenizer(method="tree", max_tokens=9)
+    for name, value in {"features": "saturated", "self_loop": "none"}.items():
+        assert plain(photo("chelsea", 48)) == plain.replace(**{name: value})(photo("chelsea", 48))
+
+
+@pytest.mark.parametrize("refine", [0, 2])
+def test_a_hierarchy_of_the_tree(photo: Photo, refine: int) -> None:
+    images = torch.stack([photo("chelsea", 48), photo("coffee", 48)])
+    tokenizer = SuperpixelTokenizer(method="tree", levels=3, max_tokens=36, refine=refine)
+    hier = tokenizer.hierarchy(images)
+    assert hier[-1] == tokenizer(images)
+    assert hier.counts[[0, -1]].tolist() == [[48 * 48] * 2, [36] * 2]
+    if refine == 0:
+        assert hier.counts[:, 0].tolist() == [2304, 576, 144, 36]
+        assert hier[2] == tokenizer.replace(max_tokens=144)(images)
 
 
 def test_every_option_matters() -> None:

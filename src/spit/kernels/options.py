@@ -1,7 +1,7 @@
 """The options of τ and φ, declared once for tensors (``spit.tokenizers``, ``spit.features``) and arrays."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from spit.kernels.rules import Rules, Similarity
@@ -13,7 +13,6 @@ SelfLoop = Literal["clipped", "paper", "none"]
 Method = Literal["paper", "tree"]
 
 TREE_COMPACTNESS = 0.3  # of the methods' default, see docs/superpixels.md
-PAPER_ONLY = ("levels", "merge_threshold", "features", "similarity", "self_loop")
 
 _LOOP_CLIPS: dict[SelfLoop, float | None] = {"clipped": 0.75, "paper": math.inf, "none": None}
 
@@ -74,15 +73,13 @@ class SuperpixelOptions(Options):
                    "not clipped (about 1.8 times the regions); none")
     method: Method = option(
         "paper", "How regions are joined: paper, levels of contraction; tree, connected Ward clustering cut at exactly "
-                 "max_tokens regions, which has no other options but compactness and refine", flag="superpixel_method")
+                 "max_tokens regions (default: one for every 256 pixels), which reads compactness, refine and, for a "
+                 "hierarchy, levels", flag="superpixel_method")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.method == "paper" and self.compactness > 1:
             raise ValueError(f"expected compactness of at most 1, got {self.compactness}; method='tree' takes more")
-        for item in fields(self):
-            if self.method == "tree" and item.name in PAPER_ONLY and getattr(self, item.name) != item.default:
-                raise ValueError(f"expected no {item.name} with method='tree', got {getattr(self, item.name)!r}")
 
     def tree_count(self, pixels: int) -> int:
         """The number of regions that the tree of an image is cut into: max_tokens, or one for every 256 pixels."""
