@@ -54,7 +54,7 @@ what is above are the pixels of flat images, whose rounds would take fifty times
 
 EAGER = (1024.0, 32.0, 4.0)
 """In round t of the tree a region joins its cheapest neighbour also where that one prefers another, if its own cost is
-at most EAGER[t] times its neighbour's. Mutual choices alone look at four times as many edges for .001 more of R².
+at most EAGER[t] times its neighbour's. Mutual choices alone look at 5.6 times as many edges for .001 more of R².
 Without the bound an outlier would be forced across an edge."""
 
 DWARF, DWARF_RATIO = 16, 1.25
