@@ -18,6 +18,7 @@ TOKENIZERS = {
     "voronoi": VoronoiTokenizer(12, seed=3),
     "superpixel": SuperpixelTokenizer(levels=3, compactness=0.1),
     "superpixel with a final merge": SuperpixelTokenizer(levels=2, merge_threshold=0.05, max_tokens=40),
+    "tree": SuperpixelTokenizer(method="tree", compactness=0.3, max_tokens=30, refine=1),
     "published": create_tokenizer("published", levels=3),
 }
 EACH = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)

@@ -78,6 +78,7 @@ CALLS: dict[str, Call] = {
                            for method in ("relevance", "flow", "rollout", "prototype", "lime", "token_rise")],
     "from_published": lambda it: refused(spit.from_published, it.vit),
     "from_timm": lambda it: spit.from_timm(it.vit),
+    "hierarchy": lambda it: spit.hierarchy(it.pixels).at(9),
     "list_models": lambda it: spit.list_models("*", pretrained=True),
     "load": lambda it: spit.load("spit_tiny_16", device="cpu")(it.photo).top(1),
     "load_image": lambda it: spit.load_image(it.photo),

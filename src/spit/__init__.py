@@ -16,8 +16,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name == "superpixels":  # on arrays, without torch
-        return import_module("spit.arrays").superpixels
+    if name in ("hierarchy", "superpixels"):  # on arrays, without torch
+        return getattr(import_module("spit.arrays"), name)
     if find_spec(f"spit.{name}") is not None:
         return import_module(f"spit.{name}")
     public = import_module("spit.public")

@@ -1,41 +1,48 @@
 """Superpixels of one array, in the manner of scikit-image."""
 
 import sys
-from dataclasses import replace
-from math import log
 from os import PathLike
-from typing import Any, Never
+from typing import Never
 
 import numpy as np
 import numpy.typing as npt
 
 from spit.kernels import Array, numba
-from spit.kernels.options import SuperpixelOptions
+from spit.kernels.options import TREE_COMPACTNESS, SuperpixelOptions
 from spit.ranges import check_range
+from spit.trees import Tree
 from spit.wording import suggestion
 
 SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
-OPTIONS = ("n", "refine", "start_label")
-GROWTH = 3.6  # regions that one level joins to one, by the similarity "variance"
+OPTIONS = ("n", "compactness", "mask", "channel_axis", "refine", "start_label")
 
 
-def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, start_label: int = 1,
-                **unknown: Never) -> npt.NDArray[Any]:
+def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE_COMPACTNESS,
+                mask: npt.ArrayLike | None = None, channel_axis: int | None = -1, refine: int | None = None,
+                start_label: int = 1, **unknown: Never) -> npt.NDArray[np.int32]:
     """Label the superpixels of an image, like ``skimage.segmentation.slic``.
 
-    Regions are joined where the squared error of their saturated colours grows least: level by level and, near n, in
-    rounds that join the best eighth. Then boundary pixels move where that lowers the error. For batches, tensors, GPUs
-    and all options use :class:`spit.SuperpixelTokenizer`.
+    Regions that are each other's cheapest neighbour merge, all such pairs at once. The cost is the growth of the
+    squared error of colours and weighted positions (Ward, 1963). The tree of these merges is cut at n regions. Then
+    boundary pixels move where that lowers the error of the colours. For batches, tensors, GPUs and the paper's
+    algorithm use :class:`spit.SuperpixelTokenizer`.
 
     Args:
         image: ``(H, W)`` grey or ``(H, W, C)``; bool, uint8, uint16, or floats in [0, 1]. Not modified. An alpha
             channel counts as one more colour; ``skimage.color.rgba2rgb`` removes it.
-        n: exact number of superpixels, at most the number of pixels. In ``slic`` it is ``n_segments``.
-        refine: sweeps of boundary moves; 0 for none.
+        n: exact number of superpixels, at most the number of pixels, and at least the number of the mask's connected
+            pieces. Without refinement, regions of different n are nested. In ``slic`` it is ``n_segments``.
+        compactness: weight of a pixel of distance beside one step of 255 in colour. 0.3 follows edges, 3 gives even
+            regions, 10 nearly squares.
+        mask: ``(H, W)`` bool; pixels outside have the label ``start_label - 1``, and no region crosses them.
+        channel_axis: axis of the channels; None for a grey image.
+        refine: sweeps of boundary moves; 0 for none (default: 3, and none if compactness is 1 or more, since moves look
+            at colours alone).
         start_label: smallest label. ``skimage.measure.regionprops`` ignores label 0.
 
     Returns:
-        ``(H, W)`` int64 labels from ``start_label``; every region is 4-connected.
+        ``(H, W)`` int32 labels from ``start_label`` in the order of their first pixels before refinement; every region
+        is 4-connected.
 
     Example:
         >>> import spit
@@ -46,28 +53,43 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, refine: int = SWEEPS, sta
     """
     if unknown:
         raise TypeError(_no_option(next(iter(unknown))))
-    pixels = _pixels(image)
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"expected n, the number of superpixels, as a whole number of 1 or more, got {n!r}")
+    planes = _planes(image, channel_axis)
     if isinstance(start_label, bool) or not isinstance(start_label, int | np.integer):
         raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
-    size = pixels.shape[0] * pixels.shape[1]
-    n = min(int(n), size)
-    planes = np.ascontiguousarray(np.moveaxis(pixels, -1, 0))
-    options = SuperpixelOptions(
-        levels=max(int(log(max(size / (3 * n), 1)) / log(GROWTH)), 1),  # about 3 n regions or more for the rounds
-        features="saturated" if len(planes) in (1, 3) else "paper",
-        similarity="variance",
-        self_loop="none",
-        max_tokens=n,
-        refine=refine,
-    )
-    features = _features(planes, options)
-    labels, counts = numba.superpixel_labels(features, options.rules())
-    if counts[0] < n:  # flat areas were joined at the first levels: use a lower one
-        labels = _between_levels(features, replace(options, max_tokens=None), n)
-    whole: Array = refined(labels, n, planes, refine)[0].astype(np.int64) + start_label
-    return whole
+    sweeps = SWEEPS * (compactness < 1) if refine is None else refine
+    SuperpixelOptions(method="tree", refine=sweeps)  # checks it
+    tree = _tree(planes, compactness, mask)
+    labels = tree.at(n)
+    if sweeps > 0 and tree.most < labels.size:
+        labels = _refined_inside(labels, tree.mask, planes, sweeps)
+    elif sweeps > 0:
+        labels = refined(labels[None] - np.int32(1), int(labels.max()), planes, sweeps)[0] + np.int32(1)
+    return labels + np.int32(start_label - 1)
+
+
+def hierarchy(image: npt.ArrayLike, *, compactness: float = TREE_COMPACTNESS, mask: npt.ArrayLike | None = None,
+              channel_axis: int | None = -1) -> Tree:
+    """Superpixels of an image at every count, nested in each other: the tree that :func:`superpixels` cuts.
+
+    Args:
+        image: as for :func:`superpixels`, as are ``compactness``, ``mask`` and ``channel_axis``.
+
+    Example:
+        >>> import numpy, spit
+        >>> tree = spit.hierarchy(numpy.array([[10, 12, 80, 90]], numpy.uint8))
+        >>> tree.at(3), tree.at(2)
+        (array([[1, 1, 2, 3]], dtype=int32), array([[1, 1, 2, 2]], dtype=int32))
+        >>> tree.between(3, 2)  # of the labels 0 to 3
+        array([0, 1, 2, 2], dtype=int32)
+        >>> tree.cut(height=10)
+        array([[1, 1, 2, 3]], dtype=int32)
+    """
+    return _tree(_planes(image, channel_axis), compactness, mask)
+
+
+def _tree(planes: Array, compactness: float, mask: npt.ArrayLike | None) -> Tree:
+    options = SuperpixelOptions(method="tree", compactness=compactness)  # checks it
+    return Tree.of(planes, options.compactness, None if mask is None else _inside(mask, planes.shape[1:]))
 
 
 def cut(planes: Array, options: SuperpixelOptions) -> tuple[Array, int]:
@@ -76,15 +98,15 @@ def cut(planes: Array, options: SuperpixelOptions) -> tuple[Array, int]:
     Shape:
         ``(C, H, W)`` uint8, contiguous, to ``(H, W)`` int32.
     """
-    features = _features(planes, options)
-    labels, counts = numba.superpixel_labels(features, options.rules())
-    return refined(labels, int(counts[0]), planes, options.refine)[0], int(counts[0])
-
-
-def _features(planes: Array, options: SuperpixelOptions) -> Array:
-    """What superpixels of one image are made from, ``(1, C', H, W)``; a grey image counts as RGB."""
-    colors = np.repeat(planes, 3, 0) if len(planes) == 1 else planes
-    return numba.superpixel_features(colors[None], options.features == "saturated")
+    if options.method == "tree":
+        count = options.tree_count(planes[0].size)
+        labels = numba.tree_labels(planes[None], count, float(options.compactness))
+    else:
+        colors = np.repeat(planes, 3, 0) if len(planes) == 1 else planes  # a grey image counts as RGB
+        features = numba.superpixel_features(colors[None], options.features == "saturated")
+        labels, counts = numba.superpixel_labels(features, options.rules())
+        count = int(counts[0])
+    return refined(labels, count, planes, options.refine)[0], count
 
 
 def refined(labels: Array, count: int, planes: Array, sweeps: int) -> Array:
@@ -92,17 +114,15 @@ def refined(labels: Array, count: int, planes: Array, sweeps: int) -> Array:
     return numba.refine(labels, np.array([0, count]), planes[None], sweeps) if sweeps > 0 else labels
 
 
-def _between_levels(features: Array, options: SuperpixelOptions, count: int) -> Array:
-    """The partition with ``count`` regions between two levels, ``(1, H, W)``; see :meth:`spit.Hierarchy.at`."""
-    height, width = features.shape[2:]
-    levels: list[Array] = [np.arange(height * width, dtype=np.int32).reshape(1, height, width)]
-    for parents, _ in numba.superpixels(features, options.rules()):
-        levels.append(parents[levels[-1]])
-    below = max(index for index, labels in enumerate(levels) if labels.max() + 1 >= count)
-    labels: Array = levels[below][0]
-    if labels.max() + 1 > count:
-        labels = numba.between(features[0], labels, levels[below + 1][0] if below + 1 < len(levels) else None, count)
-    return labels[None]
+def _refined_inside(labels: Array, mask: Array, planes: Array, sweeps: int) -> Array:
+    """Labels from 1 in a mask after sweeps of boundary moves, which do not leave it, and 0 outside."""
+    count = int(labels.max())
+    regions = np.where(mask, labels, count + 1) - np.int32(1)
+    # The outside is one region of one colour, further from all others than they are from each other.
+    colors = np.where(mask, planes, np.uint8(0))
+    far = np.where(mask, np.uint8(0), np.uint8(255))[None]
+    moved = refined(regions[None], count + 1, np.concatenate([colors, *[far] * (2 * len(planes))]), sweeps)[0]
+    return np.where(mask, moved + np.int32(1), np.int32(0))
 
 
 def _no_option(name: str) -> str:
@@ -113,8 +133,18 @@ def _no_option(name: str) -> str:
         name, OPTIONS, "spit.SuperpixelTokenizer has all options")
 
 
-def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The image as ``(H, W, C)`` uint8."""
+def _inside(mask: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
+    """The mask as a contiguous array."""
+    inside = np.ascontiguousarray(mask)
+    if inside.shape != shape or inside.dtype != bool:
+        raise ValueError(f"expected a mask of bool and shape {shape}, got {inside.dtype} of shape {inside.shape}")
+    if not inside.any():
+        raise ValueError("expected a mask with at least one pixel, got one without")
+    return inside
+
+
+def _planes(image: npt.ArrayLike, channel_axis: int | None) -> Array:
+    """The image as ``(C, H, W)`` uint8, contiguous."""
     if isinstance(image, str | PathLike):
         raise TypeError(f"expected an array, got the path {str(image)!r}; read it with skimage.io.imread first")
     torch = sys.modules.get("torch")
@@ -128,8 +158,12 @@ def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
         raise ValueError(f"expected an image with at least one pixel and channel, got shape {pixels.shape}")
     if pixels.ndim not in (2, 3):
         raise ValueError(f"expected an image of shape (H, W) or (H, W, C), got {pixels.shape}")
-    if pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4) and pixels.shape[2] > 4:
-        raise ValueError(f"expected channels last, (H, W, C), got {pixels.shape}; give np.moveaxis(image, 0, -1)")
+    if channel_axis is None and pixels.ndim == 3:
+        raise ValueError(f"expected a grey image of shape (H, W) with channel_axis=None, got {pixels.shape}")
+    if channel_axis is not None and channel_axis not in (-1, 2) and pixels.ndim == 3:
+        pixels = np.moveaxis(pixels, channel_axis, -1)
+    elif pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4) and pixels.shape[2] > 4:
+        raise ValueError(f"expected channels last, (H, W, C), got {pixels.shape}; give channel_axis=0")
     if pixels.dtype == bool:
         pixels = pixels.astype(np.uint8) * np.uint8(255)
     elif pixels.dtype == np.uint16:
@@ -140,4 +174,4 @@ def _pixels(image: npt.ArrayLike) -> npt.NDArray[Any]:
     if pixels.dtype != np.uint8:
         check_range(float(pixels.min()), float(pixels.max()), float(np.finfo(pixels.dtype).eps))
         pixels = np.rint(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8)
-    return np.atleast_3d(pixels)
+    return np.ascontiguousarray(np.moveaxis(np.atleast_3d(pixels), -1, 0))

@@ -1,6 +1,6 @@
 """The public names of spit, which ``import spit`` loads when one of them is first asked for."""
 
-from spit.arrays import superpixels
+from spit.arrays import hierarchy, superpixels
 from spit.attribution.methods import explain
 from spit.config import ModelConfig
 from spit.data.classes import Guess
@@ -49,6 +49,7 @@ __all__ = [
     "explain",
     "from_published",
     "from_timm",
+    "hierarchy",
     "list_models",
     "load",
     "load_image",

@@ -44,22 +44,6 @@ def numbers(regions: list[Region]) -> dict[Pixel, int]:
     return {pixel: v for v, region in enumerate(regions) for pixel in region}
 
 
-# --- the whole of spit.superpixels ----------------------------------------------------------------
-
-
-def superpixels(image: Any, n: int, refine: int) -> list[list[int]]:
-    """Labels from 0 of ``(H, W, C)`` uint8, by the description in docs/superpixels.md."""
-    height, width, channels = image.shape
-    planes = [[[int(image[y, x, c]) for x in range(width)] for y in range(height)] for c in range(channels)]
-    features = pixel_values(superpixel_features(planes, saturated=channels in (1, 3)))
-    levels = max(int(math.log(max(height * width / (3 * n), 1)) / math.log(3.6)), 1)
-    hierarchy = contract(features, levels=levels, similarity="variance", loop_clip=None)
-    below = max(level for level, regions in enumerate(hierarchy) if len(regions) >= n)
-    ceiling = hierarchy[below + 1] if below + 1 < len(hierarchy) else None
-    regions = rounds(features, hierarchy[below], n, "variance", ceiling=ceiling)
-    return labels_of(refined(pixel_values(planes), regions, refine))
-
-
 def superpixel_features(planes: list[list[list[int]]], saturated: bool) -> list[list[list[int]]]:
     """App. B: contrast by Kumaraswamy's distribution function, saturation, and diffusion, in integers."""
     if saturated and len(planes) == 1:

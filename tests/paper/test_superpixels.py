@@ -3,10 +3,8 @@
 Every label must be equal on every backend, numbers included, where weights tie and where they nearly tie.
 """
 
-import math
 from dataclasses import asdict
 from fractions import Fraction
-from functools import cache
 from math import inf
 from typing import Any
 
@@ -18,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import spit
 from paper import plain_superpixels as plain
 from spit import SuperpixelTokenizer, kernels
 from spit.kernels import SCALE, Rules
@@ -148,32 +145,6 @@ def test_refinement(name: str, image: Image, count: int, sweeps: int) -> None:
 
 
 # --- what users call ------------------------------------------------------------------------------
-
-
-@BACKENDS
-@settings(max_examples=80)
-@given(image=IMAGES, share=st.floats(0, 1), refine=st.integers(0, 3))
-def test_spit_superpixels(name: str, image: Image, share: float, refine: int) -> None:
-    n = 1 + round(share**2 * (image[..., 0].size - 1))
-    with kernels.backend(name):
-        labels = spit.superpixels(image, n, refine=refine, start_label=0)
-    assert labels.tolist() == plain.superpixels(image, n, refine)
-
-
-@cache
-def expected_superpixels(seed: int, height: int, width: int, n: int) -> list[list[int]]:
-    return plain.superpixels(draw(seed, height, width, 3), n, 1)
-
-
-@BACKENDS
-@pytest.mark.parametrize("size", [(16, 16), (1, 16), (15, 13)], ids=str)
-@pytest.mark.parametrize("n", [1, 3, 7, 12, 60])
-def test_larger_images_of_each_kind(name: str, size: tuple[int, int], n: int) -> None:
-    """Two levels before the rounds, and first rounds to 16 n."""
-    for seed in range(18, 28):
-        with kernels.backend(name):
-            labels = spit.superpixels(draw(seed, *size, 3), min(n, math.prod(size)), refine=1, start_label=0)
-        assert labels.tolist() == expected_superpixels(seed, *size, min(n, math.prod(size))), seed
 
 
 @BACKENDS

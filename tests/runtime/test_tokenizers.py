@@ -21,6 +21,8 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("superpixel", {"levels": 2, "features": "saturated", "refine": 2}),
     ("superpixel", {"levels": 3, "max_tokens": 9, "merge_threshold": 0.05, "similarity": "variance"}),
     ("superpixel", {"self_loop": "paper", "similarity": "euclidean"}),
+    ("superpixel", {"method": "tree", "compactness": 3.0}),
+    ("superpixel", {"method": "tree", "max_tokens": 20, "refine": 2}),
 ]
 
 

@@ -40,12 +40,54 @@ def test_smoke(photo: Photo, options: dict[str, object]) -> None:
     assert part.labels.unique().tolist() == list(range(int(part.counts[0])))
 
 
+@pytest.mark.parametrize("count", [1, 5, 196, 40 * 48])
+@pytest.mark.parametrize("options", [{}, {"compactness": 10.0}, {"refine": 2}])
+def test_the_tree_has_exactly_as_many_tokens_as_asked_for(
+        photo: Photo, pieces: Callable[[Tensor], int], count: int, options: dict[str, float]) -> None:
+    images = [photo("chelsea", 48)[:, :40], photo("coffee", 48)[:, :40], torch.zeros(3, 40, 48, dtype=torch.uint8)]
+    part = SuperpixelTokenizer(method="tree", max_tokens=count, **options)(images)
+    assert part.counts.tolist() == [count] * 3
+    assert [pieces(labels) for labels in part.labels] == [count] * 3
+
+
+def test_the_tree_without_a_count_has_a_token_for_256_pixels(photo: Photo) -> None:
+    tokenizer = SuperpixelTokenizer(method="tree")
+    assert tokenizer([photo("chelsea", 48), photo("chelsea", 64)]).counts.tolist() == [9, 16]
+    assert tokenizer(torch.zeros(3, 5, 5)).counts.tolist() == [1]
+
+
+def test_the_tree_s_counts_are_nested(photo: Photo) -> None:
+    image = photo("chelsea", 48)
+    fine, coarse = (SuperpixelTokenizer(method="tree", max_tokens=count)(image).blocks[0][0] for count in (60, 20))
+    assert len({(int(one), int(other)) for one, other in zip(fine.flatten(), coarse.flatten(), strict=True)}) == 60
+
+
+def test_options_that_the_tree_does_not_read(photo: Photo) -> None:
+    plain = SuperpixelTokenizer(method="tree", max_tokens=9)
+    for name, value in {"features": "saturated", "self_loop": "none"}.items():
+        assert plain(photo("chelsea", 48)) == plain.replace(**{name: value})(photo("chelsea", 48))
+
+
+@pytest.mark.parametrize("refine", [0, 2])
+def test_a_hierarchy_of_the_tree(photo: Photo, refine: int) -> None:
+    images = torch.stack([photo("chelsea", 48), photo("coffee", 48)])
+    tokenizer = SuperpixelTokenizer(method="tree", levels=3, max_tokens=36, refine=refine)
+    hier = tokenizer.hierarchy(images)
+    assert hier[-1] == tokenizer(images)
+    assert hier.counts[[0, -1]].tolist() == [[48 * 48] * 2, [36] * 2]
+    if refine == 0:
+        assert hier.counts[:, 0].tolist() == [2304, 576, 144, 36]
+        assert hier[2] == tokenizer.replace(max_tokens=144)(images)
+
+
 def test_every_option_matters() -> None:
     image = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))  # photographs have few loops that win
     variants: list[dict[str, object]] = [
         {}, {"levels": 3}, {"compactness": 0.3}, {"similarity": "euclidean"},
         {"self_loop": "paper"}, {"self_loop": "none"}, {"merge_threshold": 0.2},
         {"max_tokens": 5}, {"similarity": "variance"}, {"features": "saturated"}, {"refine": 1}, {"refine": 2},
+        {"method": "tree"},
+        {"method": "tree", "compactness": 3.0}, {"method": "tree", "max_tokens": 20},
     ]
     maps = [SuperpixelTokenizer(**options)(image).labels for options in variants]
     for i, labels in enumerate(maps):

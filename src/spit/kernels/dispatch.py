@@ -20,10 +20,10 @@ from spit.kernels.rules import SCALE, Rules
 from spit.options import check_choice
 
 __all__ = [
-    "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "diffuse",
-    "draw_sites", "exact_sqrt", "gradient_histogram", "level_offsets", "look_up", "nearest_sites", "on_gpu", "pieces",
-    "position_histogram", "recorded", "refine", "region_boxes", "region_features",
-    "region_sizes", "saturate", "scharr", "superpixel_features", "superpixel_labels", "superpixels",
+    "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "cut_tree", "diffuse",
+    "draw_sites", "exact_sqrt", "gradient_histogram", "graph_tree", "grid_tree", "level_offsets", "look_up",
+    "nearest_sites", "on_gpu", "pieces", "position_histogram", "recorded", "refine", "region_boxes", "region_features",
+    "region_sizes", "saturate", "scharr", "superpixel_features", "superpixel_labels", "superpixels", "tree_labels",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -95,6 +95,10 @@ superpixels = _dispatched(reference.superpixels)
 superpixel_labels = _dispatched(reference.superpixel_labels)
 between = _dispatched(reference.between)
 refine = _dispatched(reference.refine)
+tree_labels = _dispatched(reference.tree_labels)
+grid_tree = _dispatched(reference.grid_tree)
+graph_tree = _dispatched(reference.graph_tree)
+cut_tree = _dispatched(reference.cut_tree)
 draw_sites = _dispatched(reference.draw_sites)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_boxes = _dispatched(reference.region_boxes)

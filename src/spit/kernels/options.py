@@ -10,6 +10,9 @@ from spit.options import Options, option
 
 Features = Literal["paper", "saturated"]
 SelfLoop = Literal["clipped", "paper", "none"]
+Method = Literal["paper", "tree"]
+
+TREE_COMPACTNESS = 0.3  # of the methods' default, see docs/superpixels.md
 
 _LOOP_CLIPS: dict[SelfLoop, float | None] = {"clipped": 0.75, "paper": math.inf, "none": None}
 
@@ -49,7 +52,8 @@ class SuperpixelOptions(Options):
     levels: int = option(4, "Levels T of the hierarchy", least=1, most=64)
     compactness: float = option(
         0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions. The "
-             "authors' release has another unit: its 0.1 is 0.4706 here", least=0, most=1)
+             "authors' release has another unit: its 0.1 is 0.4706 here. With method tree, the weight of a pixel of "
+             "distance beside one step of 255 in colour: 0.3 follows edges, 10 gives nearly squares", least=0, most=1e6)
     merge_threshold: float = option(
         0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
              "distance (App. B); 0 joins none", least=0, most=1e6)
@@ -67,6 +71,19 @@ class SuperpixelOptions(Options):
     self_loop: SelfLoop = option(
         "clipped", "Weight of staying alone, (size - mean) / std of the level's region sizes: clipped to ±0.75; paper, "
                    "not clipped (about 1.8 times the regions); none")
+    method: Method = option(
+        "paper", "How regions are joined: paper, levels of contraction; tree, connected Ward clustering cut at exactly "
+                 "max_tokens regions (default: one for every 256 pixels), which reads compactness, refine and, for a "
+                 "hierarchy, levels", flag="superpixel_method")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.method == "paper" and self.compactness > 1:
+            raise ValueError(f"expected compactness of at most 1, got {self.compactness}; method='tree' takes more")
+
+    def tree_count(self, pixels: int) -> int:
+        """The number of regions that the tree of an image is cut into: max_tokens, or one for every 256 pixels."""
+        return min(max(pixels // 256, 1) if self.max_tokens is None else self.max_tokens, pixels)
 
     def rules(self) -> Rules:
         """The options as kernels take them."""

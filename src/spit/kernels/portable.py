@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from spit.kernels.rules import FRACTION, HALF, SCALE
+from spit.kernels.rules import COLOR_STEP, FRACTION, HALF, SCALE, TREE_PUSH
 from spit.tokens import offsets_of
 
 Levels = list[tuple[Tensor, Tensor]]
@@ -151,3 +151,14 @@ def saturate(features: Tensor, push: int) -> Tensor:
     luma = ((1225 * red + 2404 * green + 467 * blue + HALF) >> FRACTION)[:, None]
     pushed: Tensor = luma + ((push * (channels - luma) + HALF) >> FRACTION)
     return pushed.clamp(-SCALE, SCALE).to(torch.int16)
+
+
+def tree_colors(pixels: Tensor) -> Tensor:
+    """Colours that the tree compares: 8 bits as ±SCALE, saturated if there are three bands; grey counts as RGB.
+
+    Shape:
+        ``(B, C, H, W)`` uint8 to ``(B, C', H, W)`` int16.
+    """
+    colors = pixels.short() * COLOR_STEP - SCALE
+    colors = colors.expand(-1, 3, -1, -1) if pixels.shape[1] == 1 else colors
+    return saturate(colors, TREE_PUSH) if colors.shape[1] == 3 else colors

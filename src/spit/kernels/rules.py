@@ -51,3 +51,23 @@ again. A single round would be a millisecond faster and 0.025 of R² worse (docs
 FAR = 16
 """From more than FAR times the bound, the first round goes to FAR times at once. The levels of a photo end below that;
 what is above are the pixels of flat images, whose rounds would take fifty times as long as the levels."""
+
+EAGER = (1024.0, 32.0, 4.0)
+"""In round t of the tree a region joins its cheapest neighbour also where that one prefers another, if its own cost is
+at most EAGER[t] times its neighbour's. Mutual choices alone look at 5.6 times as many edges for .001 more of R².
+Without the bound an outlier would be forced across an edge."""
+
+DWARF, DWARF_RATIO = 16, 1.25
+"""After these rounds so does a region that is DWARF times smaller than its neighbour, with the ratio DWARF_RATIO. Else
+thousands of dots would join their background one a round."""
+
+COLOR_STEP = SCALE // 128
+"""One step of 8 bits among the colours that the tree compares."""
+
+TREE_PUSH = 3 * 2**FRACTION // 2
+"""Their saturation, 1.5 times; more follows objects better and explains less of the colours (docs/superpixels.md)."""
+
+
+def tree_weights(bands: int, compactness: float) -> tuple[float, ...]:
+    """w_c of the tree: colours count in steps of 8 bits, and rows and columns λ times; grey counts as RGB."""
+    return ((1 / COLOR_STEP**2,) * (3 if bands == 1 else bands) + (compactness * compactness,) * 2)

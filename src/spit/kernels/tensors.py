@@ -37,9 +37,12 @@ def on_tensors(operation: Callable[..., Any]) -> Callable[..., Any]:
 
 between = on_tensors(numba.between)
 color_patches = on_tensors(numba.color_patches)
+cut_tree = on_tensors(numba.cut_tree)
 diffuse = on_tensors(numba.diffuse)
 draw_sites = on_tensors(numba.draw_sites)
 gradient_histogram = on_tensors(numba.gradient_histogram)
+graph_tree = on_tensors(numba.graph_tree)
+grid_tree = on_tensors(numba.grid_tree)
 look_up = on_tensors(numba.look_up)
 nearest_sites = on_tensors(numba.nearest_sites)
 position_histogram = on_tensors(numba.position_histogram)
@@ -50,6 +53,7 @@ scharr = on_tensors(numba.scharr)
 superpixel_features = on_tensors(numba.superpixel_features)
 superpixel_labels = on_tensors(numba.superpixel_labels)
 superpixels = on_tensors(numba.superpixels)
+tree_labels = on_tensors(numba.tree_labels)
 _float32_features = on_tensors(numba.region_features)
 
 

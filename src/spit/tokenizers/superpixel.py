@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from spit import kernels
@@ -32,14 +33,34 @@ class SuperpixelTokenizer(SuperpixelOptions, NestedTokenizer):
     """
 
     def partition(self, block: Tensor) -> Partition:
+        if self.method == "tree":
+            return self.refined(self._tree_cut(block, self.tree_count(block[0, 0].numel())), block)
         pixels, options = (quantize(block),), (self.features, self.rules())
         whole = self.max_tokens is None  # nothing there waits for the device
         labels, offsets = kernels.recorded(_cut, pixels, options) if whole else _cut(pixels, options)
         return self.refined(Partition._trusted((labels,), offsets), block)
 
+    def _tree_cut(self, block: Tensor, count: int) -> Partition:
+        labels = kernels.tree_labels(quantize(block), count, float(self.compactness))
+        return Partition._trusted((labels,), offsets_of(torch.full((len(block),), count, device=block.device)))
+
     def levels_of(self, block: Tensor) -> Hierarchy:
         features = superpixel_features(block, self.features)
-        return Hierarchy._of(features, kernels.superpixels(features, self.rules()))
+        levels = self._tree_levels(block) if self.method == "tree" else kernels.superpixels(features, self.rules())
+        return Hierarchy._of(features, levels)
+
+    def _tree_levels(self, block: Tensor) -> kernels.Levels:
+        """Cuts of the tree, each with the same share of the regions of the one before."""
+        batch, pixels = len(block), block[0, 0].numel()
+        share = (self.tree_count(pixels) / pixels) ** (1 / self.levels)
+        levels, below = [], torch.arange(pixels, device=block.device).expand(batch, -1)
+        for level in range(1, self.levels + 1):
+            count = round(pixels * share**level)
+            labels = self._tree_cut(block, count).blocks[0].flatten(1)
+            parents = labels.new_empty(batch, int(below.max()) + 1).scatter_(1, below, labels)
+            levels.append((parents.flatten(), torch.full((batch,), count, device=block.device)))
+            below = labels.long()
+        return levels
 
 
 def _cut(pixels: tuple[Tensor, ...], options: tuple[Features, Rules]) -> tuple[Tensor, ...]:

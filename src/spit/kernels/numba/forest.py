@@ -71,7 +71,7 @@ def _keep_heaviest(chosen: Array, weights: Array, joined: int, children: Array, 
         keys = lightness[:k].view(np.int32)
         for i in range(k):
             keys[i] = keys[i] if keys[i] >= 0 else keys[i] ^ np.int32(0x7FFFFFFF)  # in the order of the floats
-        last, equal = _smallest(keys, joined, table)
+        last, equal = smallest(keys, joined, table)
         for i in range(k):
             v = children[i]
             kept = (keys[i] < last) | (keys[i] == last) & (equal > 0)  # among equals the smaller numbers
@@ -80,7 +80,7 @@ def _keep_heaviest(chosen: Array, weights: Array, joined: int, children: Array, 
 
 
 @inlined
-def _smallest(keys: Array, count: int, table: Array) -> tuple[int, int]:
+def smallest(keys: Array, count: int, table: Array) -> tuple[int, int]:
     """The largest of the ``count`` smallest keys, and how many of these have its value."""
     value = 0
     for shift in (22, 11, 0):  # digit after digit, from the high end

@@ -1,0 +1,131 @@
+"""The tree on every backend: the same bits, and cuts that are exact, connected and nested."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage import measure
+from torch import Tensor
+
+from spit.kernels import reference
+from spit.kernels import tensors as numba
+from spit.kernels.portable import tree_colors
+from spit.kernels.rules import tree_weights
+
+Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
+
+SIDES = st.sampled_from([1, 2, 3, 7, 16, 23])
+SHAPES = st.tuples(st.just(1), st.integers(1, 9), SIDES, SIDES)
+COMPACTNESS = st.sampled_from([0.0, 0.1, 0.3, 1.0, 3.0, 30.0]) | st.floats(0, 1000)
+SEEDS = st.integers(0, 100_000)
+
+
+def weights_of(planes: Tensor, compactness: float) -> Tensor:
+    return torch.tensor(tree_weights(len(planes), compactness), dtype=torch.float64)
+
+
+def assert_same(got: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> None:
+    assert [part.dtype for part in got] == [part.dtype for part in expected] == [torch.int32, torch.float32]
+    assert all(map(torch.equal, got, expected))
+
+
+@settings(max_examples=150)
+@given(seed=SEEDS, shape=SHAPES, compactness=COMPACTNESS, dense=st.none() | st.floats(0, 1))
+def test_parity_on_textures(texture: Texture, seed: int, shape: tuple[int, ...], compactness: float,
+                            dense: float | None) -> None:
+    planes = tree_colors(texture(seed, shape, 0, 255).to(torch.uint8))[0]
+    mask = None if dense is None else torch.from_numpy(np.random.default_rng(seed).random(shape[2:]) < dense)
+    given_planes, weights = planes.clone(), weights_of(planes, compactness)
+    tree = numba.grid_tree(planes, weights, mask)
+    assert torch.equal(planes, given_planes)
+    assert_same(tree, reference.grid_tree(planes, weights, mask))
+    for count in {int(tree[1].isinf().sum()), (len(tree[0]) + int(tree[1].isinf().sum())) // 2, len(tree[0])}:
+        labels = numba.cut_tree(*tree, count)
+        assert torch.equal(labels, reference.cut_tree(*tree, count))
+        assert labels.dtype == torch.int32
+
+
+@pytest.mark.parametrize("compactness", [0.0, 0.3, 10.0])
+def test_parity_on_photographs(photo: Callable[[str, int], Tensor], compactness: float) -> None:
+    images = torch.stack([photo("astronaut", 96), photo("chelsea", 96)])[:, :, :70]
+    labels = numba.tree_labels(images, 50, compactness)
+    assert torch.equal(labels, reference.tree_labels(images, 50, compactness))
+    assert torch.equal(numba.tree_labels(images[:, :1], 50, compactness),
+                       reference.tree_labels(images[:, :1], 50, compactness))
+
+
+@settings(max_examples=60)
+@given(seed=SEEDS, sides=st.tuples(st.integers(1, 5), st.integers(1, 6), st.integers(1, 7)), bands=st.integers(1, 7))
+def test_parity_on_volumes(texture: Texture, seed: int, sides: tuple[int, ...], bands: int) -> None:
+    places = np.arange(np.prod(sides)).reshape(sides)
+    pairs = [np.stack([places.take(range(size - 1), axis).ravel(), places.take(range(1, size), axis).ravel()], 1)
+             for axis, size in enumerate(sides)]
+    edges = torch.from_numpy(np.concatenate(pairs))
+    points = torch.cat([texture(seed + band, (len(places), sides[1] * sides[2]), -999, 999).reshape(-1, 1)
+                        for band in range(bands)] + [torch.from_numpy(np.argwhere(places >= 0))], 1)
+    weights = torch.tensor([1.0] * bands + [0.5, 2.0, 2.0], dtype=torch.float64)
+    assert_same(numba.graph_tree(points, weights, edges), reference.graph_tree(points, weights, edges))
+
+
+@settings(max_examples=60)
+@given(seed=SEEDS, height=SIDES, width=SIDES, compactness=COMPACTNESS)
+def test_cuts_are_exact_connected_and_nested(texture: Texture, seed: int, height: int, width: int,
+                                             compactness: float) -> None:
+    image = texture(seed, (1, 3, height, width), 0, 255).to(torch.uint8)
+    finer = torch.arange(height * width)
+    for count in range(height * width, 0, -max(height * width // 9, 1)):
+        labels = numba.tree_labels(image, count, compactness)[0]
+        assert measure.label(labels.numpy(), background=-1, connectivity=1).max() == count == labels.max() + 1
+        flat = labels.flatten().long()
+        firsts = torch.full((count,), len(flat)).scatter_reduce_(0, flat, torch.arange(len(flat)), "amin")
+        assert torch.equal(firsts, firsts.sort().values), "numbered by their first pixels"
+        above = torch.zeros(int(finer.max()) + 1, dtype=torch.int64).scatter(0, finer, flat)
+        assert torch.equal(above[finer], flat), "nested"
+        finer = flat
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS, height=SIDES, width=SIDES, compactness=COMPACTNESS)
+def test_heights_rise_and_every_tree_has_one_root(texture: Texture, seed: int, height: int, width: int,
+                                                  compactness: float) -> None:
+    planes = tree_colors(texture(seed, (1, 3, height, width), 0, 255).to(torch.uint8))[0]
+    parents, heights = numba.grid_tree(planes, weights_of(planes, compactness), None)
+    assert (heights == torch.inf).sum() == (parents == torch.arange(height * width)).sum() == 1
+    assert (heights > 0).all()
+
+
+@pytest.mark.parametrize("compactness", [0.0, 0.3])
+def test_dots_do_not_join_their_background_one_a_round(monkeypatch: pytest.MonkeyPatch, compactness: float) -> None:
+    loops, rounds = import_module("spit.kernels.numba.tree"), []
+    link = loops._link
+    monkeypatch.setattr(loops, "_link", lambda *given: rounds.append(len(given[0])) or link(*given))
+    image = np.where(np.random.default_rng(0).random((1, 3, 200, 300)) < 0.05, 255, 100).astype(np.uint8)
+    numba.tree_labels(torch.from_numpy(image), 300, compactness)
+    assert len(rounds) < 60
+
+
+def test_large_values_need_64_bits() -> None:
+    planes = torch.full((1, 40, 50), 2**21, dtype=torch.int32)
+    planes[0, 20:] = -(2**21)
+    weights = torch.tensor([1.0, 0.1, 0.1], dtype=torch.float64)
+    tree = numba.grid_tree(planes, weights, None)
+    assert_same(tree, reference.grid_tree(planes, weights, None))
+    assert numba.cut_tree(*tree, 2).view(40, 50)[:, 0].tolist() == [0] * 20 + [1] * 20
+
+
+@pytest.mark.usefixtures("torch_threads")
+def test_threads_and_the_batch_change_nothing(texture: Texture) -> None:
+    images = torch.cat([texture(seed, (1, 3, 9, 13), 0, 255) for seed in range(11)]).to(torch.uint8)
+    labels = numba.tree_labels(images, 12, 0.3)
+    for image, right in zip(images, labels, strict=True):
+        assert torch.equal(reference.tree_labels(image[None], 12, 0.3)[0], right)
+
+
+def test_on_a_gpu(gpu: Any, texture: Texture) -> None:
+    images = texture(10, (2, 3, 9, 13), 0, 255).to(torch.uint8)
+    assert torch.equal(gpu.tree_labels(images, 12, 0.3), reference.tree_labels(images, 12, 0.3))
