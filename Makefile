@@ -29,7 +29,7 @@ fuzz: $(STAMP)   ## 140,000 hostile inputs; CASES=40 times those of make test
 
 boundscheck: $(STAMP)   ## the compiled loops with every index checked; a cache of their own
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.venv/boundscheck .venv/bin/python -m pytest -n 2 --ignore=tests/kernels/triton \
-		tests/kernels tests/tokenizers tests/features tests/test_partition.py tests/test_arrays.py tests/fuzz/test_arguments.py
+		tests/kernels tests/tokenizers tests/features tests/labels tests/test_partition.py tests/test_arrays.py tests/fuzz/test_arguments.py
 
 lint: $(STAMP)   ## ruff, mypy, spelling, links
 	.venv/bin/ruff check .

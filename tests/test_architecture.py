@@ -16,7 +16,7 @@ LAYERS = (
      "model", "arrays", "trees", "thinning"),
     ("data", "drawing", "weights", "interop", "registry", "hub", "timm", "seams"),
     ("forward_pass", "predictor", "fitted"),
-    ("attribution", "segmentation"),  # answers of a Prediction
+    ("attribution", "segmentation", "labels"),  # answers of a Prediction, and of a label map
     ("evaluation", "training", "bench", "public", "export", "runtime"),
     ("batch", "doctor", "serve"),
     ("cli",),

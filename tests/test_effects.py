@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.request import urlopen
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -33,8 +34,8 @@ from spit.cli.app import app
 from spit.interruption import STOPPED
 
 # Importing these packages has effects of its own.
-OTHERS = ("captum.attr", "matplotlib.pyplot", "onnxscript", "pyarrow", "ray.data", "rich.style", "scipy.ndimage",
-          "scipy.stats", "skimage.segmentation", "torch._inductor.codecache", "uvicorn")
+OTHERS = ("captum.attr", "matplotlib.pyplot", "onnxscript", "pandas", "pyarrow", "ray.data", "rich.style",
+          "scipy.ndimage", "scipy.stats", "skimage.segmentation", "torch._inductor.codecache", "uvicorn")
 Call = Callable[[SimpleNamespace], Any]
 
 
@@ -91,13 +92,18 @@ CALLS: dict[str, Call] = {
     "save_model": lambda it: spit.save_model(it.model, "saved"),
     "segment": lambda it: spit.segment(it.model, it.batch),
     "superpixels": lambda it: spit.superpixels(it.pixels, n=20),
+    "regions": lambda it: spit.regions(it.labels, it.pixels).to_pandas(),
+    "adjacency": lambda it: spit.adjacency(it.labels, it.pixels).to_rag(),
+    "polygons": lambda it: spit.polygons(it.labels, simplify=1).to_geojson(),
+    "draw": lambda it: spit.draw(it.pixels, it.labels),
     "wrap": lambda it: (spit.register_seam(PlainViT, PlainSeam), spit.wrap(it.backbone)(it.batch)),
 }
-VALUES = {"Correspondence", "Guess", "ModelConfig", "Output", "Segmentation", "Tokenizer", "Tokens"}  # hold answers
+VALUES = {"Adjacency", "Correspondence", "Guess", "ModelConfig", "Output", "Polygons", "Regions", "Segmentation",
+          "Tokenizer", "Tokens"}  # hold answers
 
 TINY = "--set data.size=32 --set data.workers=0 --set optimization.batch=4 --set optimization.epochs=1"
 COMMANDS = {
-    "tokenize": "photos/1/0.png -o tokens",
+    "tokenize": "photos/1/0.png -o tokens --polygons --table",
     "classify": "photos/1/0.png photos/2/1.png",
     "explain": "photos/1/0.png -o explained --method lime --samples 40",
     "segment": "photos/1 -o masks --workers 2",
@@ -137,7 +143,7 @@ def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     image = torch.from_numpy(pixels.copy()).movedim(-1, 0)
     return SimpleNamespace(photo=path, pixels=pixels, image=image, batch=torch.stack([image, image.flip(2)]),
                            model=spit.load_model("spit_tiny_16"), predictor=spit.load("spit_tiny_16", device="cpu"),
-                           vit=tensors, backbone=PlainViT().eval())
+                           vit=tensors, labels=np.arange(96 * 96).reshape(96, 96) // 999, backbone=PlainViT().eval())
 
 
 def settle(before: dict[str, Any]) -> list[str]:

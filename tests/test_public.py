@@ -43,7 +43,10 @@ def test_import_loads_no_extra_and_changes_no_setting_of_torch() -> None:
 def test_torch_is_imported_when_a_name_is_asked_for() -> None:
     assert run(
         "import sys, numpy, spit, spit.runtime\n"
-        "spit.superpixels(numpy.zeros((20, 20, 3)), n=4)\n"
+        "image = numpy.zeros((20, 20, 3))\n"
+        "labels = spit.superpixels(image, n=4)\n"
+        "spit.regions(labels, image).to_csv(), spit.adjacency(labels, image), spit.draw(image, labels)\n"
+        "spit.polygons(labels, 1).to_coco(), spit.Regions, spit.Adjacency, spit.Polygons\n"
         "print('torch' in sys.modules, spit.__version__ != '')\n"
         "from spit import *\n"
         "print('torch' in sys.modules, load is spit.load, spit.kernels.__name__, 'load' in dir(spit))\n"

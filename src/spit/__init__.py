@@ -14,10 +14,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+ON_ARRAYS = {  # public names that need no torch
+    "hierarchy": "spit.arrays", "superpixels": "spit.arrays",
+    "regions": "spit.labels.regions", "Regions": "spit.labels.regions",
+    "adjacency": "spit.labels.adjacency", "Adjacency": "spit.labels.adjacency",
+    "polygons": "spit.labels.polygons", "Polygons": "spit.labels.polygons",
+    "draw": "spit.labels.drawing",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("hierarchy", "superpixels"):  # on arrays, without torch
-        return getattr(import_module("spit.arrays"), name)
+    if name in ON_ARRAYS:
+        return getattr(import_module(ON_ARRAYS[name]), name)
     if find_spec(f"spit.{name}") is not None:
         return import_module(f"spit.{name}")
     public = import_module("spit.public")

@@ -9,6 +9,10 @@ from spit.errors import ImageError, MissingExtra, SpitError, WeightsError
 from spit.features import FeatureExtractor
 from spit.interop.published.loader import from_published
 from spit.interop.timm import from_timm
+from spit.labels.adjacency import Adjacency, adjacency
+from spit.labels.drawing import draw
+from spit.labels.polygons import Polygons, polygons
+from spit.labels.regions import Regions, regions
 from spit.model import Output, SpitModel
 from spit.partition import Hierarchy, Partition
 from spit.parts import register_backbone, register_features, register_tokenizer
@@ -23,6 +27,7 @@ from spit.tokens import Tokens
 from spit.weights import save as save_model
 
 __all__ = [
+    "Adjacency",
     "Correspondence",
     "FeatureExtractor",
     "Guess",
@@ -33,8 +38,10 @@ __all__ = [
     "Output",
     "Partition",
     "PatchTokenizer",
+    "Polygons",
     "Prediction",
     "Predictor",
+    "Regions",
     "Segmentation",
     "SpitError",
     "SpitModel",
@@ -43,9 +50,11 @@ __all__ = [
     "Tokens",
     "VoronoiTokenizer",
     "WeightsError",
+    "adjacency",
     "correspond",
     "create_model",
     "create_tokenizer",
+    "draw",
     "explain",
     "from_published",
     "from_timm",
@@ -54,7 +63,9 @@ __all__ = [
     "load",
     "load_image",
     "load_model",
+    "polygons",
     "pool",
+    "regions",
     "register_backbone",
     "register_features",
     "register_seam",

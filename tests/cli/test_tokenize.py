@@ -25,6 +25,19 @@ def test_an_exact_number_of_regions(spit: Run, photo: Callable[..., Path], tmp_p
         assert "leave one out" in spit("tokenize", path, "-o", tmp_path / "out", "--regions", 37, *more).error
 
 
+def test_tables_and_polygons(spit: Run, photo: Callable[..., Path], tmp_path: Path) -> None:
+    path = photo(tmp_path / "cat.png")
+    options = ("--regions", 37, "--table", "--polygons", "--simplify", 2, "--json")
+    [document] = spit("tokenize", path, "-o", tmp_path / "out", *options).json["images"]
+    assert (document["files"]["table"], document["files"]["polygons"]) == ("cat.csv", "cat.geojson")
+    labels, pixels = read_labels(tmp_path / "out/cat.labels.png"), library.load_image(path).movedim(0, -1).numpy()
+    table = library.regions(labels, pixels, background=None)
+    assert (tmp_path / "out/cat.csv").read_text() == table.to_csv()
+    expected = library.polygons(labels, 2, background=None).to_geojson(table)
+    assert json.loads((tmp_path / "out/cat.geojson").read_text()) == expected
+    assert [feature["properties"]["label"] for feature in expected["features"]] == [*range(37)]
+
+
 @pytest.mark.parametrize(("options", "tokenizer"), [
     ([], library.SuperpixelTokenizer()),
     (["--levels", 3, "--max-tokens", 20, "--features", "saturated"],

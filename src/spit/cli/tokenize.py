@@ -21,6 +21,11 @@ class LabelFiles(Options):
     labels: Literal["png", "npz"] = option(
         "png", "Label map as PNG (16-bit grey up to 65,536 regions; beyond, 32-bit colour: label = R + 256 G + 65536 B "
                "+ 16777216 (255 - A)) or as NPZ with the array 'labels'; spit.drawing.read_labels reads both")
+    table: bool = option(False, "Also write IMG.csv: a row for each region, as spit.regions makes it")
+    polygons: bool = option(False, "Also write IMG.geojson: the regions as polygons in pixels, y downwards, with the "
+                                   "table's columns as properties")
+    simplify: float = option(0.0, "Pixels that vertices of the polygons may be away from the line that replaces them",
+                             least=0)
     levels_strip: bool = option(False, "Also write IMG.levels.png: every level side by side")
 
 
@@ -70,7 +75,7 @@ def tokenize(images: Images, tokens_of: TokensOf, tokenizer: TokenizerChoice, fi
     again = sharing.again or not type(chosen).__module__.startswith("spit.")  # code of your own may have changed
     results = Results.of(inputs, output.output, "json", again, verb="tokenize", tokenizer=name,
                          options=chosen.config(), files=files.to_dict())
-    work = TokenizeWork(chosen, name, files.labels, files.levels_strip, reading, device, results)
+    work = TokenizeWork(chosen, name, files, reading, device, results)
 
     def show_all(documents: list[Document]) -> None:
         show_files(documents, output.output, ("regions", "mean pixels"), lambda document: (

@@ -31,6 +31,19 @@ def encode_mask(mask: Mask) -> Runs:
     pixels = np.asarray(mask, bool).ravel(order="F")
     edges = np.flatnonzero(np.diff(pixels)) + 1
     runs = np.diff(np.concatenate([[0] if not pixels[:1].any() else [0, 0], edges, [pixels.size]]))
+    return encode_runs(mask.shape, runs)
+
+
+def encode_pixels(size: Sequence[int], places: NDArray[np.int64]) -> Runs:
+    """The runs of the mask that has these pixels, ascending numbers down the columns: x · height + y."""
+    first = np.flatnonzero(np.diff(places, prepend=-2) > 1)  # of each run of the mask
+    edges = np.stack([places[first], np.append(places[first[1:] - 1], places[-1]) + 1], 1).ravel()
+    runs = np.diff(edges, prepend=0, append=size[0] * size[1])
+    return encode_runs(size, runs if runs[-1] > 0 else runs[:-1])
+
+
+def encode_runs(size: Sequence[int], runs: NDArray[np.int64]) -> Runs:
+    """The compressed form of the lengths of runs, background first."""
     words = []
     for index, run in enumerate(runs.tolist()):
         value = run - int(runs[index - 2]) if index > 2 else run
@@ -40,7 +53,7 @@ def encode_mask(mask: Mask) -> Runs:
             value >>= 5
             more = value != (-1 if bits & 0x10 else 0)
             words.append(chr(48 + bits + 0x20 * more))
-    return {"size": [int(side) for side in mask.shape], "counts": "".join(words)}
+    return {"size": [int(side) for side in size], "counts": "".join(words)}
 
 
 def decode_mask(size: Sequence[int], counts: str) -> Mask:

@@ -1,5 +1,6 @@
 """``spit tokenize`` for one image."""
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,10 @@ from spit.cli.console import Say
 from spit.cli.inputs import Document, Input
 from spit.cli.options import Reading
 from spit.cli.results import Results
+from spit.cli.tokenize import LabelFiles
 from spit.drawing import Tile, draw_labels, draw_mean_colors, draw_overlay, draw_panel, encode_labels, encode_png
-from spit.drawing.labels import LabelFormat
+from spit.labels.polygons import polygons
+from spit.labels.regions import regions
 from spit.partition import Hierarchy, Partition
 from spit.tokenizers import NestedTokenizer, Tokenizer
 
@@ -34,8 +37,7 @@ class TokenizeWork:
 
     tokenizer: Tokenizer
     name: str
-    labels: LabelFormat
-    levels_strip: bool
+    files: LabelFiles
     reading: Reading
     device: str
     results: Results
@@ -45,13 +47,21 @@ class TokenizeWork:
         hierarchy = self.tokenizer.hierarchy(image) if isinstance(self.tokenizer, NestedTokenizer) else None
         partition = self.tokenizer(image) if hierarchy is None else hierarchy[-1]
         options = self.tokenizer.config()
-        labels, encoding = encode_labels(partition.blocks[0][0], self.labels)
+        labels, encoding = encode_labels(partition.blocks[0][0], self.files.labels)
         contents = {"overlay": ("overlay.png", encode_png(draw_overlay(image, partition))),
                     "mean": ("mean.png", encode_png(draw_mean_colors(image, partition))),
-                    "labels": (f"labels.{self.labels}", labels),
+                    "labels": (f"labels.{self.files.labels}", labels),
                     "colors": ("colors.png", encode_png(draw_labels(partition)))}
-        if self.levels_strip and hierarchy is not None:
+        if self.files.levels_strip and hierarchy is not None:
             contents["levels"] = ("levels.png", draw_levels(image, hierarchy, options["levels"]))
+        if self.files.table or self.files.polygons:
+            numbers = partition.blocks[0][0].cpu().numpy()
+            table = regions(numbers, image.movedim(0, -1).cpu().numpy(), background=None)
+            if self.files.table:
+                contents["table"] = ("csv", table.to_csv().encode())
+            if self.files.polygons:
+                outlines = polygons(numbers, self.files.simplify, background=None)
+                contents["polygons"] = ("geojson", json.dumps(outlines.to_geojson(table)).encode())
         sizes = partition.sizes()
         return self.results.write(item, {
             "width": image.shape[2], "height": image.shape[1], "tokenizer": self.name,
