@@ -33,6 +33,11 @@ CHECKED: tuple[Tokenizer, ...] = (
                         merge_threshold=0.3),
     SuperpixelTokenizer(levels=3, features="saturated", self_loop="none", max_tokens=600, refine=3),
     SuperpixelTokenizer(features="saturated", similarity="variance", self_loop="none", compactness=0.1, refine=3),
+    SuperpixelTokenizer(method="tree"),  # which reads compactness, max_tokens and refine alone
+    SuperpixelTokenizer(method="tree", max_tokens=600, refine=3, features="saturated", similarity="variance",
+                        self_loop="none"),
+    SuperpixelTokenizer(method="tree", levels=3, compactness=1.0, merge_threshold=0.1, similarity="euclidean",
+                        self_loop="paper"),
     create_tokenizer("published"),
     create_tokenizer("published", levels=3, compactness=0.1, merge_threshold=0.1, refine=1),
     VoronoiTokenizer(),
