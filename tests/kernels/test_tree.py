@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from skimage import measure
 from torch import Tensor
 
 from spit.kernels import reference
 from spit.kernels import tensors as numba
+from spit.kernels.numba.tree import grid_blocks
 from spit.kernels.portable import tree_colors
 from spit.kernels.rules import tree_weights
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
 
-SIDES = st.sampled_from([1, 2, 3, 7, 16, 23])
+SIDES = st.sampled_from([1, 2, 3, 7, 23, 66])
 SHAPES = st.tuples(st.just(1), st.integers(1, 9), SIDES, SIDES)
 COMPACTNESS = st.sampled_from([0.0, 0.1, 0.3, 1.0, 3.0, 30.0]) | st.floats(0, 1000)
 SEEDS = st.integers(0, 100_000)
@@ -59,17 +60,50 @@ def test_parity_on_photographs(photo: Callable[[str, int], Tensor], compactness:
                        reference.tree_labels(images[:, :1], 50, compactness))
 
 
-@settings(max_examples=60)
-@given(seed=SEEDS, sides=st.tuples(st.integers(1, 5), st.integers(1, 6), st.integers(1, 7)), bands=st.integers(1, 7))
-def test_parity_on_volumes(texture: Texture, seed: int, sides: tuple[int, ...], bands: int) -> None:
-    places = np.arange(np.prod(sides)).reshape(sides)
-    pairs = [np.stack([places.take(range(size - 1), axis).ravel(), places.take(range(1, size), axis).ravel()], 1)
-             for axis, size in enumerate(sides)]
-    edges = torch.from_numpy(np.concatenate(pairs))
-    points = torch.cat([texture(seed + band, (len(places), sides[1] * sides[2]), -999, 999).reshape(-1, 1)
-                        for band in range(bands)] + [torch.from_numpy(np.argwhere(places >= 0))], 1)
+@pytest.mark.usefixtures("torch_threads")
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=SEEDS, sides=st.tuples(*[st.sampled_from([1, 2, 5, 17, 33])] * 3), bands=st.integers(1, 7),
+       dense=st.none() | st.floats(0, 1))
+def test_parity_on_volumes(texture: Texture, seed: int, sides: tuple[int, ...], bands: int,
+                           dense: float | None) -> None:
+    """Blocks have 16³ points."""
+    planes = texture(seed, (1, bands, sides[0] * sides[1], sides[2]), -999, 999)[0].view(bands, *sides)
     weights = torch.tensor([1.0] * bands + [0.5, 2.0, 2.0], dtype=torch.float64)
+    mask = None if dense is None else torch.from_numpy(np.random.default_rng(seed).random(sides) < dense)
+    assert_same(numba.grid_tree(planes, weights, mask), reference.grid_tree(planes, weights, mask))
+
+
+@settings(max_examples=60)
+@given(seed=SEEDS, count=st.integers(1, 60), extra=st.integers(0, 90), bands=st.integers(1, 7))
+def test_parity_on_any_graph(seed: int, count: int, extra: int, bands: int) -> None:
+    rng = np.random.default_rng(seed)
+    edges = torch.from_numpy(rng.integers(0, count, (extra, 2)))
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    points = torch.from_numpy(rng.integers(-9, 9, (count, bands)))
+    weights = torch.from_numpy(rng.random(bands))
     assert_same(numba.graph_tree(points, weights, edges), reference.graph_tree(points, weights, edges))
+
+
+@pytest.mark.usefixtures("torch_threads")
+@pytest.mark.parametrize(("shape", "corners"), [((150, 140), [(0, 0), (64, 0), (128, 64)]),
+                                                ((40, 20, 33), [(0, 0, 0), (16, 0, 0), (32, 16, 16)])])
+def test_parts_of_a_grid_have_the_blocks_of_the_whole(shape: tuple[int, ...], corners: list[tuple[int, ...]]) -> None:
+    """So an image that is read part by part gives the same labels."""
+    rng = np.random.default_rng(0)
+    planes = rng.integers(-500, 500, (3, *shape)).astype(np.int16)
+    weights = np.array([1 / 256] * 3 + [0.09] * len(shape))
+    mask, names = rng.random(shape) < 0.8, np.arange(np.prod(shape)).reshape(shape)
+    whole = grid_blocks(planes, weights, mask)
+    for corner in corners:
+        here = tuple(slice(first, None) for first in corner)
+        part = grid_blocks(np.ascontiguousarray(planes[:, *here]), weights, mask[here], (0, *corner)[-3:],
+                           (1, *shape)[-3:])
+        assert np.array_equal(part.parents.reshape(mask[here].shape), whole.parents.reshape(shape)[here])
+        assert np.array_equal(part.heights.reshape(mask[here].shape), whole.heights.reshape(shape)[here])
+        rows = np.isin(whole.names, names[here])
+        order, expected = part.names.argsort(), whole.names[rows].argsort()
+        for values in ("names", "tops", "sums"):
+            assert np.array_equal(getattr(part, values)[order], getattr(whole, values)[rows][expected]), values
 
 
 @settings(max_examples=60)
@@ -102,8 +136,8 @@ def test_heights_rise_and_every_tree_has_one_root(texture: Texture, seed: int, h
 @pytest.mark.parametrize("compactness", [0.0, 0.3])
 def test_dots_do_not_join_their_background_one_a_round(monkeypatch: pytest.MonkeyPatch, compactness: float) -> None:
     loops, rounds = import_module("spit.kernels.numba.tree"), []
-    link = loops._link
-    monkeypatch.setattr(loops, "_link", lambda *given: rounds.append(len(given[0])) or link(*given))
+    link = loops.link
+    monkeypatch.setattr(loops, "link", lambda *given: rounds.append(len(given[0])) or link(*given))
     image = np.where(np.random.default_rng(0).random((1, 3, 200, 300)) < 0.05, 255, 100).astype(np.uint8)
     numba.tree_labels(torch.from_numpy(image), 300, compactness)
     assert len(rounds) < 60

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 EAGER = (1024, 32, 4)
+BLOCK = 64
 Point = tuple[int, ...]
 Edge = tuple[int, int]
 Merge = tuple[float, int, int]
@@ -24,7 +25,7 @@ def superpixels(image: Any, n: int, compactness: float, mask: Any = None) -> lis
     weights = [1 / 256] * (len(points[0]) - 2) + [compactness * compactness] * 2
     edges = [(p, q) for p in range(height * width) for q in (p + 1, p + width)
              if q < height * width and (q == p + width or q % width) and inside[p] and inside[q]]
-    merges = tree(points, weights, edges)
+    merges = tree(points, weights, edges, [(y // BLOCK, x // BLOCK) for y in range(height) for x in range(width)])
     outside = inside.count(False)
     labels = cut(merges, len(points), max(min(n + outside, len(points)), len(points) - len(merges)))
     found: dict[int, int] = {}
@@ -41,15 +42,16 @@ def colors(values: list[int]) -> list[int]:
     return [max(-2048, min(2048, luma + (6144 * (value - luma) + 2048) // 4096)) for value in values]
 
 
-def tree(points: Sequence[Point], weights: Sequence[float], edges: Sequence[Edge]) -> list[Merge]:
+def tree(points: Sequence[Point], weights: Sequence[float], edges: Sequence[Edge],
+         blocks: Sequence[tuple[int, int]] | None = None) -> list[Merge]:
     regions = {name: [point] for name, point in enumerate(points)}
     owner = list(range(len(points)))
     last = dict.fromkeys(regions, np.float32(0))
     merges: list[Merge] = []
-    for turn in range(len(points)):
+    for turn in range(len(points) + len(EAGER)):
         best: dict[int, tuple[np.float32, int, int]] = {}
         for u, v in {(owner[p], owner[q]) for p, q in edges}:
-            if u != v:
+            if u != v and (blocks is None or turn >= len(EAGER) or blocks[u] == blocks[v]):
                 weight = cost(regions[u], regions[v], weights)
                 for own, other in ((u, v), (v, u)):
                     best[own] = min(best.get(own, (np.float32(np.inf), 0, 0)), (weight, chance(u) ^ chance(v), other))
@@ -71,7 +73,7 @@ def tree(points: Sequence[Point], weights: Sequence[float], edges: Sequence[Edge
             regions[root] += regions.pop(own)
             last[root] = max(last[root], heights[own])
             owner = [root if name == own else name for name in owner]
-        if not best:
+        if not best and turn >= len(EAGER):
             break
     return merges
 

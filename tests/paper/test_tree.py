@@ -34,6 +34,18 @@ def test_labels(name: str, image: npt.NDArray[np.uint8], share: float, compactne
 
 
 @BACKENDS
+@pytest.mark.parametrize("shape", [(2, 131, 3), (66, 3, 3), (1, 200, 1)])
+@pytest.mark.parametrize("values", [2, 20, 256])
+def test_blocks(name: str, shape: tuple[int, ...], values: int) -> None:
+    """The first rounds join nothing across the sides of blocks."""
+    image = np.random.default_rng(0).integers(0, values, shape).astype(np.uint8)
+    with kernels.backend(name):
+        for n in (1, 9, 60):
+            labels = kernels.tree_labels(planes(image)[None], n, 0.3)
+            assert labels[0].tolist() == plain_tree.superpixels(image, n, 0.3)
+
+
+@BACKENDS
 @settings(max_examples=80)
 @given(data=st.data(), count=st.integers(1, 24), bands=st.integers(1, 9))
 def test_any_graph(name: str, data: Any, count: int, bands: int) -> None:

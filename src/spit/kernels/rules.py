@@ -57,6 +57,10 @@ EAGER = (1024.0, 32.0, 4.0)
 at most EAGER[t] times its neighbour's. Mutual choices alone look at 5.6 times as many edges for .001 more of R².
 Without the bound an outlier would be forced across an edge."""
 
+BLOCK_SIDES = {2: (1, 64, 64), 3: (16, 16, 16)}
+"""Layers, rows and columns of the blocks of an image and of a volume. In the rounds of EAGER only points of one block
+join, so that blocks are independent of each other."""
+
 DWARF, DWARF_RATIO = 16, 1.25
 """After these rounds so does a region that is DWARF times smaller than its neighbour, with the ratio DWARF_RATIO. Else
 thousands of dots would join their background one a round."""

@@ -180,7 +180,7 @@ def _sum_pixels(planes: Array, labels: Array, rest: Array, sums: Array, boxes: A
             fourth = planes[c + 3, y] if c + 3 < channels else rest[1]
             for x in range(width):
                 v = U(labels[y, x])
-                _add(sums, v, U(c), first[x], second[x], third[x], fourth[x])
+                add_four(sums, v, U(c), first[x], second[x], third[x], fourth[x])
                 if boxes is not None and c == 0:  # the first is decided when numba compiles
                     _lower(boxes, v, y, x, -1 - y, -1 - x)
 
@@ -192,12 +192,12 @@ def sum_regions(sums: Array, labels: Array, count: int) -> Array:
     for u in range(len(sums)):
         for c in range(0, sums.shape[1], 4):
             row = sums[U(u), c : c + 4]
-            _add(above, U(labels[u]), U(c), row[0], row[1], row[2], row[3])
+            add_four(above, U(labels[u]), U(c), row[0], row[1], row[2], row[3])
     return above
 
 
 @inlined
-def _add(rows: Array, v: int, c: int, first: int, second: int, third: int, fourth: int) -> None:
+def add_four(rows: Array, v: int, c: int, first: int, second: int, third: int, fourth: int) -> None:
     """Add to four columns of row v. All are read before any is written, so that it is one vector addition."""
     a, b = rows[v, c] + first, rows[v, c + U(1)] + second
     d, e = rows[v, c + U(2)] + third, rows[v, c + U(3)] + fourth

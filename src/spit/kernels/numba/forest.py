@@ -82,18 +82,23 @@ def _keep_heaviest(chosen: Array, weights: Array, joined: int, children: Array, 
 @inlined
 def smallest(keys: Array, count: int, table: Array) -> tuple[int, int]:
     """The largest of the ``count`` smallest keys, and how many of these have its value."""
-    value = 0
+    rest, left, value = keys, len(keys), 0
     for shift in (22, 11, 0):  # digit after digit, from the high end
         for i in range(DIGIT):
             table[i] = 0
-        for i in range(len(keys)):
-            head = (np.int64(keys[i]) + LEAST) >> shift
-            table[head % DIGIT] += head // DIGIT == value
+        for i in range(left):
+            table[U((np.int64(rest[i]) + LEAST) >> shift) % U(DIGIT)] += 1
         digit = 0
         while table[digit] < count:
             count -= table[digit]
             digit += 1
         value = value * DIGIT + digit
+        same, last, left = np.empty(table[digit] + 1, np.int32), left, 0
+        for i in range(last):
+            same[left] = rest[i]
+            left += (np.int64(rest[i]) + LEAST) >> shift == value
+            left = min(left, table[digit])
+        rest = same
     return value - LEAST, count
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 from spit.kernels.concurrency import thread_count
@@ -32,3 +33,9 @@ def for_each_image(kernel: Callable[..., Any], *images: Iterable[Any]) -> list[A
     for other in others:
         other.result()
     return answers
+
+
+def spans(count: int, parts: int) -> list[tuple[int, int]]:
+    """``range(count)`` cut into at most so many parts of about the same length."""
+    ends = [count * part // parts for part in range(parts + 1)]
+    return [(first, last) for first, last in pairwise(ends) if first < last]

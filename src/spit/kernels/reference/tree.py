@@ -1,8 +1,9 @@
 """Superpixels as a cut through a tree: connected Ward clustering of the points of a graph.
 
 Not in the paper. Each round, regions that are each other's cheapest neighbour join, all such pairs at once, until every
-connected component of the graph is one region. The cost of joining u and v is the growth of the squared error (Ward,
-1963), with the position among the bands:
+connected component of the graph is one region. The first rounds are more eager, and stay within fixed blocks of a grid,
+so that threads share an image and a large one is read part by part. The cost of joining u and v is the growth of the
+squared error (Ward, 1963), with the position among the bands:
 
     |u||v| / (|u| + |v|) · Σ_c w_c (μ_u,c − μ_v,c)²
 
@@ -19,9 +20,9 @@ import torch
 from torch import Tensor
 
 from spit.kernels.portable import running_sum, tree_colors
-from spit.kernels.reference.contraction import adjacency, contract_edges
+from spit.kernels.reference.contraction import contract_edges
 from spit.kernels.reference.forest import components
-from spit.kernels.rules import DWARF, DWARF_RATIO, EAGER, tree_weights
+from spit.kernels.rules import BLOCK_SIDES, DWARF, DWARF_RATIO, EAGER, tree_weights
 
 
 def tree_labels(pixels: Tensor, count: int, compactness: float) -> Tensor:
@@ -36,26 +37,33 @@ def tree_labels(pixels: Tensor, count: int, compactness: float) -> Tensor:
 
 
 def grid_tree(planes: Tensor, weights: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The tree of an image, whose points are pixels with four neighbours; pixels outside the mask have none.
+    """The tree of an image or a volume, whose points have four or six neighbours; points outside the mask have none.
 
     Shape:
-        planes ``(C, H, W)`` of integers, weights ``(C + 2,)`` float64 of the bands, of rows and of columns, mask
-        ``(H, W)`` bool; the tree as in :func:`graph_tree`.
+        planes ``(C, H, W)`` or ``(C, D, H, W)`` of integers, weights ``(C + 2,)`` or ``(C + 3,)`` float64 of the bands
+        and the axes, mask ``(H, W)`` or ``(D, H, W)`` bool; the tree as in :func:`graph_tree`.
     """
-    height, width = planes.shape[1:]
-    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-    points = torch.cat([planes.long(), torch.stack([rows, columns])]).flatten(1).T
-    edges = adjacency(height, width)
+    shape = planes.shape[1:]
+    axes = torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij"))
+    points = torch.cat([planes.long(), axes]).flatten(1).T
+    names = torch.arange(len(points)).view(shape)
+    pairs = [(names.narrow(axis, 0, size - 1), names.narrow(axis, 1, size - 1)) for axis, size in enumerate(shape)]
+    edges = torch.cat([torch.stack([first.flatten(), second.flatten()], 1) for first, second in pairs])
+    sides = torch.tensor(BLOCK_SIDES[len(shape)][-len(shape) :]).view(-1, *[1] * len(shape))
+    blocks = ((axes // sides) * torch.tensor([2**40, 2**20, 1][-len(shape) :]).view(sides.shape)).sum(0).flatten()
     if mask is not None:
         edges = edges[mask.flatten()[edges].all(1)]
-    return graph_tree(points, weights, edges)
+    return graph_tree(points, weights, edges, blocks)
 
 
-def graph_tree(points: Tensor, weights: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+def graph_tree(points: Tensor, weights: Tensor, edges: Tensor, blocks: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The tree of any graph.
 
     Mutual choices join, and more, see :func:`choose`. A height is the cost, or
     the next float32 above the last heights of both regions if that is larger, so that regions of a cut are connected.
+
+    Args:
+        blocks: in the rounds of :data:`~spit.kernels.rules.EAGER`, regions join within a block alone.
 
     Shape:
         points ``(P, D)`` of integers, weights ``(D,)`` float64, edges ``(E, 2)`` to parents ``(P,)`` int32, the point
@@ -66,7 +74,10 @@ def graph_tree(points: Tensor, weights: Tensor, edges: Tensor) -> tuple[Tensor, 
     sums, sizes = points.long(), torch.ones_like(parents)
     rounds = 0
     while len(edges) > 0:
-        chosen, costs = link(edges, sums, sizes, weights, names)
+        inner = edges
+        if blocks is not None and rounds < len(EAGER):
+            inner = edges[blocks[names[edges[:, 0]]] == blocks[names[edges[:, 1]]]]
+        chosen, costs = link(inner, sums, sizes, weights, names)
         joins = choose(chosen, costs, sizes, rounds)
         above = torch.maximum(tops, tops[chosen]) + 1  # floats of 0 and more are in the order of their bits
         lasts = torch.where(joins, torch.maximum(costs.view(torch.int32), above), tops)
