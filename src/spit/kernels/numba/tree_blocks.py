@@ -24,7 +24,8 @@ RATIOS = np.array(EAGER)
 
 @compiled
 def grow_blocks(planes: Array, inside: Array | None, scale: Array, steps: Array, place: Array,
-                bounds: tuple[int, int, int, int], tree: tuple[Array, Array, Array], sums: Array) -> tuple[Array, Array, Array]:
+                bounds: tuple[int, int, int, int], tree: tuple[Array, Array, Array],
+                sums: Array) -> tuple[Array, Array, Array]:
     """The first rounds in a run of blocks: sums, names and last heights of their regions.
 
     Args:
