@@ -1,95 +1,167 @@
 """Superpixels of one array, in the manner of scikit-image."""
 
-import sys
-from os import PathLike
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 import numpy.typing as npt
 
+from spit.bands import Axis, Bands, Space
 from spit.kernels import Array, numba
 from spit.kernels.options import TREE_COMPACTNESS, SuperpixelOptions
-from spit.ranges import check_range
-from spit.trees import Tree
+from spit.kernels.rules import COLOR_STEP
+from spit.trees import Tree, cost_weights
 from spit.wording import suggestion
 
 SWEEPS = 3  # of refinement; more add little, see docs/superpixels.md
-OPTIONS = ("n", "compactness", "mask", "channel_axis", "refine", "start_label")
+OPTIONS = ("n", "compactness", "min_size", "mask", "nodata", "channel_axis", "spacing", "weights", "to", "refine",
+           "start_label")
 
 
-def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE_COMPACTNESS,
-                mask: npt.ArrayLike | None = None, channel_axis: int | None = -1, refine: int | None = None,
-                start_label: int = 1, **unknown: Never) -> npt.NDArray[np.int32]:
-    """Label the superpixels of an image, like ``skimage.segmentation.slic``.
+def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE_COMPACTNESS, min_size: int = 1,
+                mask: npt.ArrayLike | None = None, nodata: float | None = None, channel_axis: Axis = "auto",
+                spacing: npt.ArrayLike | None = None, weights: npt.ArrayLike | None = None, to: Space | None = None,
+                refine: int | None = None, start_label: int = 1, **unknown: Never) -> npt.NDArray[np.int32]:
+    """Label the superpixels of an image or a volume, like ``skimage.segmentation.slic``.
 
+    Parameters
+    ----------
+    image : array_like
+        ``(H, W)``, ``(D, H, W)``, or either with an axis of 1 to hundreds of bands; bool, integers or floats of any
+        range. Not modified. An alpha channel counts as one more band; ``skimage.color.rgba2rgb`` removes it. What a
+        masked array hides is outside. For batches, tensors, GPUs and the paper's algorithm use
+        :class:`spit.SuperpixelTokenizer`.
+    n : int
+        Number of superpixels, ``n_segments`` in ``slic``. The answer has exactly so many, but at least one for each
+        connected piece of the mask, and at most one for each pixel. Without refinement and `min_size`, regions of
+        different `n` are nested.
+    compactness : float
+        Weight of a pixel of distance beside one step of 8 bits in colour, whatever the number of bands. 0.3 follows
+        edges, 3 gives even regions, 10 nearly squares.
+    min_size : int
+        Pixels of the smallest region. Only pieces of the mask that are smaller stay as they are. There are fewer than
+        `n` regions if the tree has no `n` regions of that size.
+    mask : array_like of bool, optional
+        Pixels outside have the label ``start_label - 1``, and no region crosses them.
+    nodata : float, optional
+        Pixels with this value in any band, since regions are compared in all of them, are outside too. May be NaN.
+    channel_axis : int or None, optional
+        Axis of the bands; None for an image or a volume of one band. By default, ``(H, W)`` has one band and
+        ``(H, W, 1 to 4)`` has them last. Other shapes could mean several things and are refused.
+    spacing : sequence of float, optional
+        Distance of neighbouring pixels along each axis, such as ``(5, 1, 1)`` for a stack of slices.
+    weights : sequence of float, optional
+        How much each band counts: factors of the squared differences. Only their ratios matter.
+    to : {"saturated", "raw", "lab"}, optional
+        What is compared. "saturated" (default for bool, uint8 and floats in [0, 1]): values as they are, 0 to 1 or
+        0 to 255; three bands are RGB with 1.5 times the saturation. "raw" (default for the rest): each band starts at
+        its 1st percentile, and 255 steps are the span from there to the 99th in the band where that is widest. One
+        scale for all bands keeps their contrasts in proportion, so that a band of noise does not weigh as much as one
+        with objects; `weights` brings bands of different units together. Values beyond are clipped a span further out.
+        Percentiles are those of every s-th pixel along each axis, with the smallest s that leaves 2²⁰ values.
+        "lab": CIELAB of RGB. All are compared in sixteenths of a step.
+    refine : int, optional
+        Sweeps of boundary moves; 0 for none. By default 3, and none if `compactness` is 1 or more, since moves look
+        at colours alone, or in a volume, which cannot be refined.
+    start_label : int
+        Smallest label. ``skimage.measure.regionprops`` ignores label 0.
+
+    Returns
+    -------
+    labels : ndarray of int32
+        ``(H, W)`` or ``(D, H, W)``, from `start_label` in the order of the first pixels before refinement. Every region
+        is connected through sides of pixels. An ``xarray.DataArray`` gives a DataArray with the spatial coordinates.
+
+    Raises
+    ------
+    TypeError
+        If the image is no array of real numbers, or there is no such option.
+    ValueError
+        If the axis of the bands is in doubt, values are NaN or infinite, or an option is out of range.
+
+    Notes
+    -----
     Regions that are each other's cheapest neighbour merge, all such pairs at once. The cost is the growth of the
-    squared error of colours and weighted positions (Ward, 1963). The tree of these merges is cut at n regions. Then
-    boundary pixels move where that lowers the error of the colours. For batches, tensors, GPUs and the paper's
-    algorithm use :class:`spit.SuperpixelTokenizer`.
+    squared error of colours and weighted positions [1]_. The tree of these merges is cut at `n` regions. Then pixels at
+    boundaries move to a neighbouring region where that lowers the squared error of the colours. SLIC [2]_ looks for
+    centres instead, which neither gives an exact count nor connected regions.
 
-    Args:
-        image: ``(H, W)`` grey or ``(H, W, C)``; bool, uint8, uint16, or floats in [0, 1]. Not modified. An alpha
-            channel counts as one more colour; ``skimage.color.rgba2rgb`` removes it.
-        n: exact number of superpixels, at most the number of pixels, and at least the number of the mask's connected
-            pieces. Without refinement, regions of different n are nested. In ``slic`` it is ``n_segments``.
-        compactness: weight of a pixel of distance beside one step of 255 in colour. 0.3 follows edges, 3 gives even
-            regions, 10 nearly squares.
-        mask: ``(H, W)`` bool; pixels outside have the label ``start_label - 1``, and no region crosses them.
-        channel_axis: axis of the channels; None for a grey image.
-        refine: sweeps of boundary moves; 0 for none (default: 3, and none if compactness is 1 or more, since moves look
-            at colours alone).
-        start_label: smallest label. ``skimage.measure.regionprops`` ignores label 0.
+    References
+    ----------
+    .. [1] J. H. Ward, "Hierarchical grouping to optimize an objective function", JASA 58, 1963.
+    .. [2] R. Achanta et al., "SLIC superpixels compared to state-of-the-art superpixel methods", TPAMI 34, 2012.
 
-    Returns:
-        ``(H, W)`` int32 labels from ``start_label`` in the order of their first pixels before refinement; every region
-        is 4-connected.
+    Examples
+    --------
+    >>> import numpy, spit
+    >>> from skimage.data import chelsea
+    >>> labels = spit.superpixels(chelsea(), n=200, min_size=50)
+    >>> labels.shape, int(labels.min()), int(labels.max()), int(numpy.bincount(labels.ravel())[1:].min()) >= 50
+    ((300, 451), 1, 200, True)
 
-    Example:
-        >>> import spit
-        >>> from skimage.data import chelsea
-        >>> labels = spit.superpixels(chelsea(), n=200)
-        >>> labels.shape, int(labels.min()), int(labels.max())
-        ((300, 451), 1, 200)
+    A volume of anisotropic voxels, and an image of twelve bands with holes:
+
+    >>> volume = numpy.arange(4 * 20 * 20, dtype=numpy.uint16).reshape(4, 20, 20)
+    >>> int(spit.superpixels(volume, n=30, channel_axis=None, spacing=(5, 1, 1)).max())
+    30
+    >>> bands = numpy.random.default_rng(0).random((12, 20, 30))
+    >>> bands[:, 5:9, 5:9] = numpy.nan
+    >>> numpy.unique(spit.superpixels(bands, n=10, channel_axis=0, nodata=numpy.nan))
+    array([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10], dtype=int32)
     """
     if unknown:
         raise TypeError(_no_option(next(iter(unknown))))
-    planes = _planes(image, channel_axis)
     if isinstance(start_label, bool) or not isinstance(start_label, int | np.integer):
         raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
-    sweeps = SWEEPS * (compactness < 1) if refine is None else refine
+    bands = Bands.of(image, channel_axis, mask, nodata, to)
+    volume = bands.planes.ndim == 4
+    sweeps = SWEEPS * (compactness < 1 and not volume) if refine is None else refine
     SuperpixelOptions(method="tree", refine=sweeps)  # checks it
-    tree = _tree(planes, compactness, mask)
-    labels = tree.at(n)
-    if sweeps > 0 and tree.most < labels.size:
-        labels = _refined_inside(labels, tree.mask, planes, sweeps)
-    elif sweeps > 0:
-        labels = refined(labels[None] - np.int32(1), int(labels.max()), planes, sweeps)[0] + np.int32(1)
-    return labels + np.int32(start_label - 1)
+    if volume and sweeps > 0:
+        raise ValueError(f"expected refine=0 for a volume, got {sweeps}; boundary moves are for images alone")
+    labels = _tree(bands, compactness, spacing, weights).at(n, min_size)
+    if sweeps > 0:
+        offsets, colors = np.array([0, int(labels.max())]), _weighted(bands.colors, weights)
+        labels = numba.refine(labels[None] - np.int32(1), offsets, colors[None], sweeps, int(min_size))[0] + np.int32(1)
+    labels += np.int32(start_label - 1)
+    return _like(image, channel_axis, labels)
 
 
 def hierarchy(image: npt.ArrayLike, *, compactness: float = TREE_COMPACTNESS, mask: npt.ArrayLike | None = None,
-              channel_axis: int | None = -1) -> Tree:
-    """Superpixels of an image at every count, nested in each other: the tree that :func:`superpixels` cuts.
+              nodata: float | None = None, channel_axis: Axis = "auto", spacing: npt.ArrayLike | None = None,
+              weights: npt.ArrayLike | None = None, to: Space | None = None) -> Tree:
+    """Superpixels of an image or a volume at every count, nested in each other: the tree that :func:`superpixels` cuts.
 
-    Args:
-        image: as for :func:`superpixels`, as are ``compactness``, ``mask`` and ``channel_axis``.
+    Parameters
+    ----------
+    image : array_like
+        As for :func:`superpixels`, as are all options.
 
-    Example:
-        >>> import numpy, spit
-        >>> tree = spit.hierarchy(numpy.array([[10, 12, 80, 90]], numpy.uint8))
-        >>> tree.at(3), tree.at(2)
-        (array([[1, 1, 2, 3]], dtype=int32), array([[1, 1, 2, 2]], dtype=int32))
-        >>> tree.between(3, 2)  # of the labels 0 to 3
-        array([0, 1, 2, 2], dtype=int32)
-        >>> tree.cut(height=10)
-        array([[1, 1, 2, 3]], dtype=int32)
+    Returns
+    -------
+    tree : spit.trees.Tree
+        ``at(n, min_size)``, the labels of n regions; ``cut(height)``, those below a height; ``between(fine, coarse)``,
+        what lies in what; ``keep(mask, times)``, a tree with more regions there; ``parents`` and ``heights`` of the
+        merges.
+
+    Examples
+    --------
+    >>> import numpy, spit
+    >>> tree = spit.hierarchy(numpy.array([[10, 12, 80, 90]], numpy.uint8))
+    >>> tree.at(3), tree.at(2)
+    (array([[1, 1, 2, 3]], dtype=int32), array([[1, 1, 2, 2]], dtype=int32))
+    >>> tree.between(3, 2)  # of the labels 0 to 3
+    array([0, 1, 2, 2], dtype=int32)
+    >>> tree.cut(height=10)
+    array([[1, 1, 2, 3]], dtype=int32)
+    >>> tree.keep(numpy.array([[True, False, False, False]]), times=100).at(3)
+    array([[1, 2, 3, 3]], dtype=int32)
     """
-    return _tree(_planes(image, channel_axis), compactness, mask)
+    return _tree(Bands.of(image, channel_axis, mask, nodata, to), compactness, spacing, weights)
 
 
-def _tree(planes: Array, compactness: float, mask: npt.ArrayLike | None) -> Tree:
-    options = SuperpixelOptions(method="tree", compactness=compactness)  # checks it
-    return Tree.of(planes, options.compactness, None if mask is None else _inside(mask, planes.shape[1:]))
+def _tree(bands: Bands, compactness: float, spacing: npt.ArrayLike | None, weights: npt.ArrayLike | None) -> Tree:
+    SuperpixelOptions(method="tree", compactness=compactness)  # checks it
+    return Tree.of(bands.planes, cost_weights(bands.planes.shape, compactness, weights, spacing), bands.mask)
 
 
 def cut(planes: Array, options: SuperpixelOptions) -> tuple[Array, int]:
@@ -106,23 +178,29 @@ def cut(planes: Array, options: SuperpixelOptions) -> tuple[Array, int]:
         features = numba.superpixel_features(colors[None], options.features == "saturated")
         labels, counts = numba.superpixel_labels(features, options.rules())
         count = int(counts[0])
-    return refined(labels, count, planes, options.refine)[0], count
+    if options.refine > 0:
+        labels = numba.refine(labels, np.array([0, count]), planes[None], options.refine)
+    return labels[0], count
 
 
-def refined(labels: Array, count: int, planes: Array, sweeps: int) -> Array:
-    """The labels of one image, ``(1, H, W)``, after sweeps of boundary moves."""
-    return numba.refine(labels, np.array([0, count]), planes[None], sweeps) if sweeps > 0 else labels
+def _weighted(colors: Array, weights: npt.ArrayLike | None) -> Array:
+    """Colours whose squared differences count as the weights say."""
+    if weights is None:
+        return colors
+    factors = np.sqrt(np.asarray(weights) / np.max(weights))
+    steps = 1 if colors.dtype == np.int16 else COLOR_STEP
+    return np.rint(colors * (factors * steps).reshape(-1, 1, 1)).astype(np.int16)
 
 
-def _refined_inside(labels: Array, mask: Array, planes: Array, sweeps: int) -> Array:
-    """Labels from 1 in a mask after sweeps of boundary moves, which do not leave it, and 0 outside."""
-    count = int(labels.max())
-    regions = np.where(mask, labels, count + 1) - np.int32(1)
-    # The outside is one region of one colour, further from all others than they are from each other.
-    colors = np.where(mask, planes, np.uint8(0))
-    far = np.where(mask, np.uint8(0), np.uint8(255))[None]
-    moved = refined(regions[None], count + 1, np.concatenate([colors, *[far] * (2 * len(planes))]), sweeps)[0]
-    return np.where(mask, moved + np.int32(1), np.int32(0))
+def _like(image: Any, channel_axis: Axis, labels: Array) -> Array:
+    """The labels with the coordinates of an ``xarray.DataArray``."""
+    if not (hasattr(image, "dims") and hasattr(image, "coords") and hasattr(image, "isel")):
+        return labels
+    if labels.ndim < image.ndim:
+        axis = -1 if channel_axis == "auto" or channel_axis is None else channel_axis
+        image = image.isel({image.dims[axis]: 0}, drop=True)
+    array: Array = type(image)(labels, image.coords, image.dims, "superpixels")
+    return array
 
 
 def _no_option(name: str) -> str:
@@ -131,47 +209,3 @@ def _no_option(name: str) -> str:
         return "expected n, got n_segments; slic's n_segments is n here"
     return f"expected {', '.join(OPTIONS[:-1])} or {OPTIONS[-1]}, got {name}; " + suggestion(
         name, OPTIONS, "spit.SuperpixelTokenizer has all options")
-
-
-def _inside(mask: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """The mask as a contiguous array."""
-    inside = np.ascontiguousarray(mask)
-    if inside.shape != shape or inside.dtype != bool:
-        raise ValueError(f"expected a mask of bool and shape {shape}, got {inside.dtype} of shape {inside.shape}")
-    if not inside.any():
-        raise ValueError("expected a mask with at least one pixel, got one without")
-    return inside
-
-
-def _planes(image: npt.ArrayLike, channel_axis: int | None) -> Array:
-    """The image as ``(C, H, W)`` uint8, contiguous."""
-    if isinstance(image, str | PathLike):
-        raise TypeError(f"expected an array, got the path {str(image)!r}; read it with skimage.io.imread first")
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(image, torch.Tensor):
-        raise TypeError("expected an array with channels last, got a tensor; give image.movedim(0, -1).numpy(), or use "
-                        "spit.SuperpixelTokenizer, which takes tensors")
-    pixels = np.asarray(image)
-    if pixels.ndim == 0:
-        raise TypeError(f"expected an array of shape (H, W) or (H, W, C), got {type(image).__name__}")
-    if pixels.size == 0:
-        raise ValueError(f"expected an image with at least one pixel and channel, got shape {pixels.shape}")
-    if pixels.ndim not in (2, 3):
-        raise ValueError(f"expected an image of shape (H, W) or (H, W, C), got {pixels.shape}")
-    if channel_axis is None and pixels.ndim == 3:
-        raise ValueError(f"expected a grey image of shape (H, W) with channel_axis=None, got {pixels.shape}")
-    if channel_axis is not None and channel_axis not in (-1, 2) and pixels.ndim == 3:
-        pixels = np.moveaxis(pixels, channel_axis, -1)
-    elif pixels.ndim == 3 and pixels.shape[0] in (1, 3, 4) and pixels.shape[2] > 4:
-        raise ValueError(f"expected channels last, (H, W, C), got {pixels.shape}; give channel_axis=0")
-    if pixels.dtype == bool:
-        pixels = pixels.astype(np.uint8) * np.uint8(255)
-    elif pixels.dtype == np.uint16:
-        pixels = pixels / 65535
-    elif pixels.dtype != np.uint8 and not np.issubdtype(pixels.dtype, np.floating):
-        raise TypeError(f"expected bool, uint8, uint16 or floats in [0, 1], got {pixels.dtype}; "
-                        "skimage.util.img_as_float converts it if its range is its type's")
-    if pixels.dtype != np.uint8:
-        check_range(float(pixels.min()), float(pixels.max()), float(np.finfo(pixels.dtype).eps))
-        pixels = np.rint(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8)
-    return np.ascontiguousarray(np.moveaxis(np.atleast_3d(pixels), -1, 0))

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spit.bands import eight_bits
 from spit.kernels import Array
 from spit.labels.numbering import bands, number
 from spit.labels.regions import statistics
-from spit.ranges import check_range
 
 YELLOW = (255, 255, 0)  # as skimage.segmentation.mark_boundaries draws them
 
@@ -66,13 +66,4 @@ def _picture(image: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
     pixels = bands(image, shape)
     if pixels.shape[-1] not in (1, 3):
         raise ValueError(f"expected an image of 1 or 3 channels, got {pixels.shape[-1]}; image[..., :3] takes three")
-    if pixels.dtype == bool:
-        pixels = pixels * np.uint8(255)
-    elif pixels.dtype == np.uint16:
-        pixels = pixels / 65535
-    elif pixels.dtype != np.uint8 and not np.issubdtype(pixels.dtype, np.floating):
-        raise TypeError(f"expected bool, uint8, uint16 or floats in [0, 1], got {pixels.dtype}")
-    if pixels.dtype != np.uint8:
-        check_range(float(pixels.min()), float(pixels.max()), float(np.finfo(pixels.dtype).eps))
-        pixels = np.rint(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8)
-    return np.repeat(pixels, 3 // pixels.shape[-1], -1)
+    return np.repeat(eight_bits(pixels), 3 // pixels.shape[-1], -1)

@@ -10,11 +10,11 @@ from spit.kernels.numba.compilation import compiled
 from spit.kernels.numba.threads import for_each_image
 
 
-def check_labels(labels: Iterable[Array], offsets: Array) -> None:
+def check_labels(labels: Iterable[Array], offsets: Array, lowest: int = 0) -> None:
     """Raise ValueError if a loop would index outside its memory: labels can be changed after they were checked."""
     for image, count in zip(labels, np.diff(offsets).tolist(), strict=True):
         low, high = image.min(), image.max()
-        if low < 0 or high >= count:
+        if low < lowest or high >= count:
             raise ValueError(f"expected labels 0 to {count - 1}, got {low} to {high}; they were changed after the "
                              "partition was made: make another one from them")
 

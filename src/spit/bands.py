@@ -1,0 +1,221 @@
+"""Arrays of any kind as the integers that the tree and refinement compare."""
+
+import sys
+from dataclasses import dataclass
+from math import isnan, prod
+from numbers import Real
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from spit.kernels import Array, numba
+from spit.kernels.rules import COLOR_STEP, SCALE, TREE_PUSH
+from spit.options import check_choice
+from spit.ranges import ROUNDING, check_range
+
+Space = Literal["saturated", "raw", "lab"]
+Axis = int | Literal["auto"] | None
+
+SPAN = 255 * COLOR_STEP  # of 8 bits
+SAMPLE = 2**20  # values that the scale of an image is measured on, at most
+PERCENTILES = (1, 99)
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """An image as integers.
+
+    Attributes:
+        planes: what the tree compares, with COLOR_STEP for a step of 8 bits.
+        colors: what refinement compares, which are not saturated.
+        mask: pixels that belong to regions; None for all.
+
+    Shape:
+        planes and colors ``(C, *shape)`` int16 or uint8, mask ``shape`` bool; shape is ``(H, W)`` or ``(D, H, W)``.
+    """
+
+    planes: Array
+    colors: Array
+    mask: Array | None
+
+    @staticmethod
+    def of(image: npt.ArrayLike, channel_axis: Axis = "auto", mask: npt.ArrayLike | None = None,
+           nodata: float | None = None, to: Space | None = None) -> "Bands":
+        """The bands of an image; see :func:`spit.superpixels` for the arguments."""
+        pixels = channels_first(image, channel_axis)
+        hidden = np.ma.getmask(image)  # of a masked array
+        outside = None if hidden is np.ma.nomask else channels_first(hidden, channel_axis)
+        inside = _inside(pixels, mask, nodata, outside)
+        space = _default_space(pixels, inside) if to is None else to
+        check_choice("to", space, ("saturated", "raw", "lab"))
+        if space == "raw":
+            planes = _scaled(pixels, inside, *raw_scale(sample(pixels, inside)))
+            return Bands(planes, planes, inside)
+        if pixels.dtype not in (bool, np.uint8) and not np.issubdtype(pixels.dtype, np.floating):
+            raise TypeError(f"expected bool, uint8 or floats in [0, 1] for to={space!r}, got {pixels.dtype}; give "
+                            "to='raw', or divide by the largest value that is possible, as in image / 4095")
+        if space == "lab" and len(pixels) != 3:
+            raise ValueError(f"expected an RGB image for to='lab', got {len(pixels)} bands; give to='raw'")
+        if len(pixels) == 3 or not np.issubdtype(pixels.dtype, np.floating):
+            colors = np.ascontiguousarray(eight_bits(_filled(pixels, inside)))
+            if space == "lab":
+                planes = _lab(colors)
+                return Bands(planes, planes, inside)
+            planes = colors.astype(np.int16) * np.int16(COLOR_STEP) - np.int16(SCALE)
+            return Bands(numba.saturate(planes[None], TREE_PUSH)[0] if len(planes) == 3 else planes, colors, inside)
+        _check_unit(pixels, inside)
+        planes = _scaled(pixels, inside, np.zeros(len(pixels)), 1.0)
+        return Bands(planes, planes + np.int16(SCALE), inside)
+
+
+def channels_first(image: npt.ArrayLike, channel_axis: Axis) -> Array:
+    """A view of the image as ``(C, H, W)`` or ``(C, D, H, W)``."""
+    if isinstance(image, str | PathLike):
+        raise TypeError(f"expected an array, got the path {str(image)!r}; read it with skimage.io.imread first")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(image, torch.Tensor):
+        raise TypeError("expected an array with channels last, got a tensor; give image.movedim(0, -1).numpy(), or use "
+                        "spit.SuperpixelTokenizer, which takes tensors")
+    pixels = np.asarray(image)
+    if pixels.ndim == 0:
+        raise TypeError(f"expected an array of shape (H, W) or (H, W, C), got {type(image).__name__}")
+    if pixels.dtype.kind not in "biuf":
+        raise TypeError(f"expected an image of bool, integers or floats, got {pixels.dtype}")
+    if pixels.size == 0:
+        raise ValueError(f"expected an image with at least one pixel and channel, got shape {pixels.shape}")
+    if channel_axis == "auto":
+        channel_axis = _axis_of(pixels.shape)
+    if channel_axis is None:
+        bands = pixels[None]
+    elif -pixels.ndim <= channel_axis < pixels.ndim:
+        bands = np.moveaxis(pixels, channel_axis, 0)
+    else:
+        raise ValueError(f"expected a channel_axis of an array with {pixels.ndim} axes, got {channel_axis}")
+    if bands.ndim not in (3, 4):
+        raise ValueError(f"expected 2 axes of pixels or 3 of voxels beside channel_axis={channel_axis}, got shape "
+                         f"{pixels.shape}")
+    return bands
+
+
+def _axis_of(shape: tuple[int, ...]) -> int | None:
+    """The axis of the channels where there is no doubt."""
+    if len(shape) == 2:
+        return None
+    if len(shape) == 3 and shape[-1] <= 4:
+        return -1
+    if len(shape) not in (3, 4):
+        raise ValueError(f"expected an image of shape (H, W) or (H, W, C), or a volume, got {shape}")
+    first, second = (0, -1) if shape[0] < shape[-1] else (-1, 0)
+    ways = (f"channel_axis={first} for an image of {shape[first]} bands", "channel_axis=None for a volume of one band")
+    if len(shape) == 4:
+        ways = tuple(f"channel_axis={axis} for a volume of {shape[axis]} bands" for axis in (first, second))
+    raise ValueError(f"expected (H, W) or (H, W, 1 to 4), got {shape}; give {ways[0]}, or {ways[1]}")
+
+
+def _inside(pixels: Array, mask: npt.ArrayLike | None, nodata: float | None, outside: Array | None) -> Array | None:
+    """The pixels that belong to regions, None for all; refuse values there that cannot be compared."""
+    shape = pixels.shape[1:]
+    inside = np.ones(shape, np.bool_) if mask is None else np.array(mask)
+    if inside.shape != shape or inside.dtype != bool:
+        raise ValueError(f"expected a mask of bool and shape {shape}, got {inside.dtype} of shape {inside.shape}")
+    if not inside.any():
+        raise ValueError("expected a mask with at least one pixel, got one without")
+    if nodata is not None and (isinstance(nodata, bool) or not isinstance(nodata, Real)):
+        raise ValueError(f"expected nodata as a number, got {nodata!r}")
+    for band in pixels if nodata is not None else ():
+        inside &= ~np.isnan(band) if isnan(nodata) else band != nodata
+    if outside is not None:
+        inside &= ~outside.any(0)
+    if not inside.any():
+        raise ValueError("expected at least one pixel with data in every band, got none")
+    stray = sum(int((~np.isfinite(band) & inside).sum()) for band in pixels) if pixels.dtype.kind == "f" else 0
+    if stray:
+        raise ValueError(f"expected numbers, got NaN or infinity in {stray:,} places; give nodata=float('nan') or a mask "
+                         "without these pixels")
+    return None if inside.all() else inside
+
+
+def _default_space(pixels: Array, inside: Array | None) -> Space:
+    """saturated for 8 bits and floats in [0, 1], else raw."""
+    if pixels.dtype.kind == "f":
+        low, high = _extremes(pixels, inside)
+        stray = max(ROUNDING, float(np.finfo(pixels.dtype).eps))
+        return "saturated" if -stray <= low and high <= 1 + stray else "raw"
+    return "saturated" if pixels.dtype in (bool, np.uint8) else "raw"
+
+
+def _extremes(pixels: Array, inside: Array | None) -> tuple[float, float]:
+    where: Any = True if inside is None else inside
+    return (float(pixels.min(where=where, initial=np.inf)), float(pixels.max(where=where, initial=-np.inf)))
+
+
+def _check_unit(pixels: Array, inside: Array | None) -> None:
+    """Refuse floats outside of [0, 1]."""
+    check_range(*_extremes(pixels, inside), float(np.finfo(pixels.dtype).eps))
+
+
+def _filled(pixels: Array, inside: Array | None) -> Array:
+    """The image with 0 where it may have any value."""
+    return pixels if inside is None or pixels.dtype.kind != "f" else np.where(inside, pixels, pixels.dtype.type(0))
+
+
+def eight_bits(pixels: Array) -> Array:
+    """An image of bool, uint8, uint16 or floats in [0, 1] as uint8."""
+    if pixels.dtype == np.uint8:
+        return pixels
+    if pixels.dtype == bool:
+        return pixels * np.uint8(255)
+    if pixels.dtype == np.uint16:
+        pixels = pixels / 65535
+    elif pixels.dtype.kind != "f":
+        raise TypeError(f"expected bool, uint8, uint16 or floats in [0, 1], got {pixels.dtype}")
+    _check_unit(pixels, None)
+    return np.rint(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8)
+
+
+def sample(pixels: Array, inside: Array | None) -> Array:
+    """Every s-th pixel of every axis from the origin on, with the smallest s that leaves SAMPLE values or fewer.
+
+    Shape:
+        ``(C, *shape)`` to ``(C, N)`` float64.
+    """
+    step = 1
+    while len(pixels) * prod(-(-side // step) for side in pixels.shape[1:]) > SAMPLE and step < max(pixels.shape[1:]):
+        step += 1
+    grid = (slice(None, None, step),) * (pixels.ndim - 1)
+    if inside is None:
+        return pixels[:, *grid].reshape(len(pixels), -1).astype(np.float64)
+    some = pixels[:, *grid][:, inside[grid]]
+    return (some if some.size else pixels[:, inside]).astype(np.float64)
+
+
+def raw_scale(values: Array) -> tuple[Array, float]:
+    """The value of each band that becomes 0, and the difference that becomes 255 steps; of a sample ``(C, N)``."""
+    low, high = np.percentile(values, PERCENTILES, axis=1)
+    if not (high > low).any():  # next to all values are equal
+        low, high = values.min(1), values.max(1)
+    return low, float((high - low).max()) or 1.0
+
+
+def _scaled(pixels: Array, inside: Array | None, low: Array, span: float) -> Array:
+    """Bands as planes; the values that are further than a span from the nearest of its ends are clipped to there."""
+    planes = np.empty(pixels.shape, np.int16)
+    for band, start, plane in zip(pixels, low, planes, strict=True):
+        values = (band.astype(np.float64) - start) / span
+        values = values if inside is None else np.where(inside, values, 0.0)
+        plane[...] = np.rint(values.clip(-1, 2) * SPAN) - SCALE
+    return planes
+
+
+def _lab(colors: Array) -> Array:
+    """CIELAB (D65) of sRGB in 8 bits, with 255 steps from black to white."""
+    share = np.arange(256) / 255
+    linear = np.where(share > 0.04045, ((share + 0.055) / 1.055) ** 2.4, share / 12.92)[colors]
+    matrix = ((0.412453, 0.357580, 0.180423), (0.212671, 0.715160, 0.072169), (0.019334, 0.119193, 0.950227))
+    white = (0.95047, 1.0, 1.08883)
+    x, y, z = (sum(linear[c] * (row[c] / light) for c in range(3)) for row, light in zip(matrix, white, strict=True))
+    x, y, z = (np.where(value > 0.008856, np.cbrt(value), 7.787 * value + 16 / 116) for value in (x, y, z))
+    lab = np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+    return np.rint(lab * (SPAN / 100)).astype(np.int16) - np.int16(SCALE)
