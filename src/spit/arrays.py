@@ -189,7 +189,8 @@ def _weighted(colors: Array, weights: npt.ArrayLike | None) -> Array:
         return colors
     factors = np.sqrt(np.asarray(weights) / np.max(weights))
     steps = 1 if colors.dtype == np.int16 else COLOR_STEP
-    return np.rint(colors * (factors * steps).reshape(-1, 1, 1)).astype(np.int16)
+    weighted: Array = np.rint(colors * (factors * steps).reshape(-1, 1, 1)).astype(np.int16)
+    return weighted
 
 
 def _like(image: Any, channel_axis: Axis, labels: Array) -> Array:

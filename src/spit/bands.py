@@ -14,6 +14,7 @@ from spit.kernels import Array, numba
 from spit.kernels.rules import COLOR_STEP, SCALE, TREE_PUSH
 from spit.options import check_choice
 from spit.ranges import ROUNDING, check_range
+from spit.wording import plural
 
 Space = Literal["saturated", "raw", "lab"]
 Axis = int | Literal["auto"] | None
@@ -57,7 +58,7 @@ class Bands:
             raise TypeError(f"expected bool, uint8 or floats in [0, 1] for to={space!r}, got {pixels.dtype}; give "
                             "to='raw', or divide by the largest value that is possible, as in image / 4095")
         if space == "lab" and len(pixels) != 3:
-            raise ValueError(f"expected an RGB image for to='lab', got {len(pixels)} bands; give to='raw'")
+            raise ValueError(f"expected an RGB image for to='lab', got {plural(len(pixels), 'band')}; give to='raw'")
         if len(pixels) == 3 or not np.issubdtype(pixels.dtype, np.floating):
             colors = np.ascontiguousarray(eight_bits(_filled(pixels, inside)))
             if space == "lab":
@@ -107,11 +108,11 @@ def _axis_of(shape: tuple[int, ...]) -> int | None:
         return -1
     if len(shape) not in (3, 4):
         raise ValueError(f"expected an image of shape (H, W) or (H, W, C), or a volume, got {shape}")
-    first, second = (0, -1) if shape[0] < shape[-1] else (-1, 0)
-    ways = (f"channel_axis={first} for an image of {shape[first]} bands", "channel_axis=None for a volume of one band")
-    if len(shape) == 4:
-        ways = tuple(f"channel_axis={axis} for a volume of {shape[axis]} bands" for axis in (first, second))
-    raise ValueError(f"expected (H, W) or (H, W, 1 to 4), got {shape}; give {ways[0]}, or {ways[1]}")
+    axes = (0, -1) if shape[0] < shape[-1] else (-1, 0)
+    first, second = (f"channel_axis={axis} for {'an image' if len(shape) == 3 else 'a volume'} of {shape[axis]} bands"
+                     for axis in axes)
+    second = second if len(shape) == 4 else "channel_axis=None for a volume of one band"
+    raise ValueError(f"expected (H, W) or (H, W, 1 to 4), got {shape}; give {first}, or {second}")
 
 
 def _inside(pixels: Array, mask: npt.ArrayLike | None, nodata: float | None, outside: Array | None) -> Array | None:
@@ -122,18 +123,19 @@ def _inside(pixels: Array, mask: npt.ArrayLike | None, nodata: float | None, out
         raise ValueError(f"expected a mask of bool and shape {shape}, got {inside.dtype} of shape {inside.shape}")
     if not inside.any():
         raise ValueError("expected a mask with at least one pixel, got one without")
-    if nodata is not None and (isinstance(nodata, bool) or not isinstance(nodata, Real)):
-        raise ValueError(f"expected nodata as a number, got {nodata!r}")
-    for band in pixels if nodata is not None else ():
-        inside &= ~np.isnan(band) if isnan(nodata) else band != nodata
+    if nodata is not None:
+        if isinstance(nodata, bool) or not isinstance(nodata, Real):
+            raise ValueError(f"expected nodata as a number, got {nodata!r}")
+        for band in pixels:
+            inside &= ~np.isnan(band) if isnan(nodata) else band != nodata
     if outside is not None:
         inside &= ~outside.any(0)
     if not inside.any():
         raise ValueError("expected at least one pixel with data in every band, got none")
     stray = sum(int((~np.isfinite(band) & inside).sum()) for band in pixels) if pixels.dtype.kind == "f" else 0
     if stray:
-        raise ValueError(f"expected numbers, got NaN or infinity in {stray:,} places; give nodata=float('nan') or a mask "
-                         "without these pixels")
+        raise ValueError(f"expected numbers, got NaN or infinity in {plural(stray, 'place')}; give "
+                         "nodata=float('nan'), or a mask without these pixels")
     return None if inside.all() else inside
 
 
@@ -187,8 +189,8 @@ def sample(pixels: Array, inside: Array | None) -> Array:
     grid = (slice(None, None, step),) * (pixels.ndim - 1)
     if inside is None:
         return pixels[:, *grid].reshape(len(pixels), -1).astype(np.float64)
-    some = pixels[:, *grid][:, inside[grid]]
-    return (some if some.size else pixels[:, inside]).astype(np.float64)
+    values: Array = pixels[:, *grid][:, inside[grid]]
+    return (values if values.size else pixels[:, inside]).astype(np.float64)
 
 
 def raw_scale(values: Array) -> tuple[Array, float]:
@@ -218,4 +220,5 @@ def _lab(colors: Array) -> Array:
     x, y, z = (sum(linear[c] * (row[c] / light) for c in range(3)) for row, light in zip(matrix, white, strict=True))
     x, y, z = (np.where(value > 0.008856, np.cbrt(value), 7.787 * value + 16 / 116) for value in (x, y, z))
     lab = np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-    return np.rint(lab * (SPAN / 100)).astype(np.int16) - np.int16(SCALE)
+    planes: Array = np.rint(lab * (SPAN / 100)).astype(np.int16) - np.int16(SCALE)
+    return planes

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from spit.dendrogram import raise_merges, rank_merges
 from spit.kernels import Array, numba
+from spit.kernels.numba.dendrogram import raise_merges, rank_merges
 from spit.kernels.rules import COLOR_STEP
 from spit.wording import plural
 
@@ -161,7 +161,7 @@ def absorbed(labels: Array, planes: Array, weights: Array, least: int) -> Array:
         distances = np.zeros(len(u))
         for weight, total in zip(weights, sums.T, strict=True):  # in this order on every machine
             distances += weight * (total[u] / sizes[u] - total[v] / sizes[v]) ** 2
-        costs = sizes[u] * sizes[v] / (sizes[u] + sizes[v]) * distances
+        costs = (sizes[u] * sizes[v] / (sizes[u] + sizes[v]) * distances).astype(np.float32)
         order = np.lexsort((v, costs, u))
         joins, first = np.unique(u[order], return_index=True)
         to = v[order][first]
@@ -173,7 +173,8 @@ def absorbed(labels: Array, planes: Array, weights: Array, least: int) -> Array:
     firsts = np.full(count, count)
     np.minimum.at(firsts, roots, np.arange(count))  # the label whose first pixel is the first of a joined region
     numbers = np.cumsum(firsts[roots] == np.arange(count), dtype=np.int32) - np.int32(1)
-    return numbers[firsts[roots]][labels]
+    joined: Array = numbers[firsts[roots]][labels]
+    return joined
 
 
 def _edges(labels: Array, small: Array) -> Array:
@@ -203,7 +204,7 @@ def _grid_tree(planes: Array, weights: Array, mask: Array | None) -> tuple[Array
 
 def cost_weights(shape: tuple[int, ...], compactness: float, weights: npt.ArrayLike | None,
                  spacing: npt.ArrayLike | None) -> Array:
-    """The weights of an image ``(C, *shape)``: three for all bands together, since grey counts as RGB, and λ² per axis."""
+    """The weights of an image ``(C, *shape)``: three for all bands together, as grey counts as RGB, and λ² per axis."""
     bands = _factors("weights", "band", weights, shape[0])
     axes = _factors("spacing", "axis", spacing, len(shape) - 1)
     if bands.sum() == 0 or axes.min() == 0:
@@ -215,5 +216,5 @@ def _factors(name: str, what: str, given: npt.ArrayLike | None, count: int) -> A
     """Numbers of 0 or more, one for each; 1 where there are none."""
     factors = np.ones(count) if given is None else np.asarray(given, np.float64)
     if factors.shape != (count,) or not (factors >= 0).all() or not np.isfinite(factors).all():
-        raise ValueError(f"expected {name} as {plural(count, 'number')} of 0 or more, one for each {what}, got {given!r}")
+        raise ValueError(f"expected {name} as {plural(count, 'number')} of 0 or more, one per {what}, got {given!r}")
     return factors

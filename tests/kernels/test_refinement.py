@@ -9,16 +9,18 @@ from torch import Tensor
 
 from spit.kernels import Rules, reference
 from spit.kernels import tensors as numba
+from spit.kernels.dispatch import load
 from spit.tokenizers.preprocess import superpixel_features
 from spit.tokens import offsets_of
 
 Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
 
 
-def refined(backend: Any, labels: list[list[int]], pixels: list[list[int]], sweeps: int = 1) -> list[list[int]]:
+def refined(backend: Any, labels: list[list[int]], pixels: list[list[int]], sweeps: int = 1,
+            least: int = 1) -> list[list[int]]:
     maps = torch.tensor([labels], dtype=torch.int32)
     offsets = torch.tensor([0, int(maps.max()) + 1])
-    answer: Tensor = backend.refine(maps, offsets, torch.tensor([[pixels]], dtype=torch.uint8), sweeps)
+    answer: Tensor = backend.refine(maps, offsets, torch.tensor([[pixels]], dtype=torch.uint8), sweeps, least)
     return answer[0].tolist()
 
 
@@ -55,6 +57,26 @@ def test_equal_neighbors_go_by_north_west_east_south(backend: Any) -> None:
     assert refined(backend, labels, pixels)[1][1] == 1  # three pixels of 50 each, and the north comes first
     labels = [[2, 2, 2], [1, 0, 3], [1, 0, 3], [1, 0, 3]]
     assert refined(backend, labels, pixels)[1][1] == 2
+
+
+@pytest.mark.parametrize("name", ["reference", "numba"])
+def test_a_region_gives_away_no_more_than_it_has_above_the_least_size(name: str) -> None:
+    labels, pixels = [[0, 0, 0], [0, 0, 0], [1, 1, 1]], [[9] * 3, [9, 50, 50], [50] * 3]
+    for least, row in ((1, [0, 1, 1]), (4, [0, 1, 1]), (5, [0, 0, 1]), (6, [0, 0, 0])):
+        assert refined(load(name), labels, pixels, 2, least)[1] == row, least
+    both = [[0, 0, 0], [1, 1, 1]]  # two of one visit: the first in raster order goes
+    assert refined(load(name), both, [[50, 9, 50], [50] * 3], 1, 2) == [[1, 0, 0], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("name", ["reference", "numba"])
+def test_what_is_nobody_s_neither_moves_nor_grows(name: str) -> None:
+    labels = [[0, 0, -1, 1], [0, 0, -1, 1]]
+    assert refined(load(name), labels, [[9, 50, 50, 50], [9, 9, 9, 50]], 3) == labels
+
+
+def test_a_least_size_is_refused_on_a_gpu(gpu: Any) -> None:
+    with pytest.raises(ValueError, match="least=1 on a GPU, got 2"):
+        refined(gpu, [[0, 0, 1]], [[9, 9, 9]], 1, 2)
 
 
 def test_no_sweep_and_no_gain_change_nothing(backend: Any) -> None:

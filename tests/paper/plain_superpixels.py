@@ -261,8 +261,11 @@ def added(terms: Iterable[F]) -> F:
 # --- refinement -----------------------------------------------------------------------------------
 
 
-def refined(colors: Colors, regions: list[Region], sweeps: int) -> list[Region]:
-    """Move boundary pixels to the neighbour that lowers the squared error most; a quarter of the grid at a time."""
+def refined(colors: Colors, regions: list[Region], sweeps: int, least: int = 1) -> list[Region]:
+    """Move boundary pixels to the neighbour that lowers the squared error most; a quarter of the grid at a time.
+
+    Regions give away what they have above ``least`` pixels, the first pixels first.
+    """
     regions = [list(region) for region in regions]
     for _ in range(sweeps):
         for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
@@ -270,9 +273,12 @@ def refined(colors: Colors, regions: list[Region], sweeps: int) -> list[Region]:
             error = move_errors(colors, regions)
             moves = {pixel: best_region(pixel, number, error) for pixel in colors
                      if pixel[0] % 2 == row and pixel[1] % 2 == column and removable(pixel, number)}
+            spare = [len(region) - least for region in regions]
             regions = [[] for _ in regions]
-            for pixel, v in (number | moves).items():
-                regions[v].append(pixel)
+            for pixel, own in sorted(number.items()):
+                moves_on = moves.get(pixel, own) != own and spare[own] > 0
+                spare[own] -= moves_on
+                regions[moves[pixel] if moves_on else own].append(pixel)
     return regions
 
 

@@ -17,12 +17,12 @@ Merge = tuple[float, int, int]
 """Height, the name that is gone, and the name of the region that it joined."""
 
 
-def superpixels(image: Any, n: int, compactness: float, mask: Any = None) -> list[list[int]]:
-    """Labels of ``(H, W, C)`` uint8 before refinement, from 0 in the mask and −1 outside."""
+def superpixels(image: Any, n: int, compactness: float, mask: Any = None, share: float = 1) -> list[list[int]]:
+    """Labels of ``(H, W, C)`` uint8 before refinement, from 0 in the mask and −1 outside; a band counts ``share``."""
     height, width, _ = image.shape
     inside = [bool(mask is None or mask[y, x]) for y in range(height) for x in range(width)]
     points = [(*colors([int(value) for value in image[y, x]]), y, x) for y in range(height) for x in range(width)]
-    weights = [1 / 256] * (len(points[0]) - 2) + [compactness * compactness] * 2
+    weights = [share / 256] * (len(points[0]) - 2) + [compactness * compactness] * 2
     edges = [(p, q) for p in range(height * width) for q in (p + 1, p + width)
              if q < height * width and (q == p + width or q % width) and inside[p] and inside[q]]
     merges = tree(points, weights, edges, [(y // BLOCK, x // BLOCK) for y in range(height) for x in range(width)])

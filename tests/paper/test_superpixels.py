@@ -144,6 +144,31 @@ def test_refinement(name: str, image: Image, count: int, sweeps: int) -> None:
     assert got[0].tolist() == plain.labels_of(plain.refined(colors, regions, sweeps))
 
 
+@BACKENDS
+@settings(max_examples=120)
+@given(image=IMAGES, count=st.integers(1, 30), sweeps=st.integers(0, 4), least=st.integers(1, 12),
+       gone=st.floats(0, 0.9))
+def test_refinement_keeps_a_least_size_and_a_mask(name: str, image: Image, count: int, sweeps: int, least: int,
+                                                  gone: float) -> None:
+    pixels = planes(image).short() * 16 - 2048
+    colors = plain.pixel_values(pixels)
+    regions = plain.rounds(colors, [[pixel] for pixel in colors], min(count, len(colors)), "variance", 1.0)
+    regions = [region for v, region in enumerate(regions) if v == 0 or v * 0.618 % 1 >= gone]  # the rest is nobody's
+    colors = {pixel: colors[pixel] for region in regions for pixel in region}
+
+    def painted(regions: list[plain.Region]) -> Tensor:
+        labels = torch.full(image.shape[:2], -1, dtype=torch.int32)
+        for pixel, v in plain.numbers(regions).items():
+            labels[pixel] = v
+        return labels
+
+    with kernels.backend(name):
+        got = kernels.refine(painted(regions)[None], torch.tensor([0, len(regions)]), pixels[None], sweeps, least)
+    assert torch.equal(got[0], painted(plain.refined(colors, regions, sweeps, least)))
+    sizes = torch.bincount(got[got >= 0], minlength=len(regions)).tolist()
+    assert all(size >= min(least, len(region)) for size, region in zip(sizes, regions, strict=True))
+
+
 # --- what users call ------------------------------------------------------------------------------
 
 
