@@ -139,6 +139,9 @@ def test_what_is_small_joins_the_cheapest_of_the_large_ones() -> None:
     assert absorbed(labels, planes, weights, 2).tolist() == [[1, 1, 1, 1, 2, 2, 2, 2, 2]]
     chain = np.array([[1, 2, 3, 4, 5, 5]])
     assert absorbed(chain, np.zeros((1, 1, 6), np.int16), weights, 2).tolist() == [[1] * 6]
+    row = np.array([[1, 1, 1, 2, 3, 4, 5, 5, 5]])  # 2 and 4 join first; 3 then looks at the means with them
+    for values, label in (([0, 0, 0, 40, 12, 16, 16, 16, 16], 1), ([0, 0, 0, 0, 9, 16, 16, 16, 16], 2)):
+        assert absorbed(row, np.array([[values]], np.int16), weights, 2)[0, 4] == label
     alone = np.array([[1, 0, 2, 2], [0, 0, 2, 2]])
     assert absorbed(alone, np.zeros((1, 2, 4), np.int16), weights, 3).tolist() == alone.tolist()
     tied = np.array([[2, 2, 1, 3, 3]])

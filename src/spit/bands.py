@@ -65,7 +65,10 @@ class Bands:
                 planes = _lab(colors)
                 return Bands(planes, planes, inside)
             planes = colors.astype(np.int16) * np.int16(COLOR_STEP) - np.int16(SCALE)
-            return Bands(numba.saturate(planes[None], TREE_PUSH)[0] if len(planes) == 3 else planes, colors, inside)
+            if len(planes) == 3:
+                rows = planes.reshape(1, 3, -1, planes.shape[-1])  # of a volume too
+                planes = numba.saturate(rows, TREE_PUSH).reshape(planes.shape)
+            return Bands(planes, colors, inside)
         _check_unit(pixels, inside)
         planes = _scaled(pixels, inside, np.zeros(len(pixels)), 1.0)
         return Bands(planes, planes + np.int16(SCALE), inside)
