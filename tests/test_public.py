@@ -44,7 +44,10 @@ def test_torch_is_imported_when_a_name_is_asked_for() -> None:
     assert run(
         "import sys, numpy, spit, spit.runtime\n"
         "image = numpy.zeros((20, 20, 3))\n"
-        "labels = spit.superpixels(image, n=4)\n"
+        "labels = spit.superpixels(image, n=4, min_size=9, to='lab')\n"
+        "bands = numpy.arange(7 * 5 * 6 * 4).reshape(7, 5, 6, 4)\n"
+        "spit.superpixels(bands, channel_axis=0, nodata=3, spacing=(2, 1, 1), weights=range(7))\n"
+        "spit.hierarchy(image).keep(labels == 2).cut(9)\n"
         "spit.regions(labels, image).to_csv(), spit.adjacency(labels, image), spit.draw(image, labels)\n"
         "spit.polygons(labels, 1).to_coco(), spit.Regions, spit.Adjacency, spit.Polygons\n"
         "print('torch' in sys.modules, spit.__version__ != '')\n"

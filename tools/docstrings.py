@@ -21,6 +21,7 @@ class Docstrings(Extension):
             return
         text = (inspect.getdoc(runtime(obj)) if obj.is_class else None) or obj.docstring.value
         text = re.sub(r":[a-z]+:`+~?([^`]+)`+", r"`\1`", text)
+        text = re.sub(r"(?:\.\. )?(\[\d\])_?(?= |\.)", r"\1", text)
         text = re.sub(r"^( *)Example:$", r"\1Examples:", text, flags=re.MULTILINE)
         obj.docstring = Docstring(text, parent=obj, lineno=obj.docstring.lineno)
 

@@ -38,8 +38,8 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         Weight of a pixel of distance beside one step of 8 bits in colour, whatever the number of bands. 0.3 follows
         edges, 3 gives even regions, 10 nearly squares.
     min_size : int
-        Pixels of the smallest region. Only pieces of the mask that are smaller stay as they are. There are fewer than
-        `n` regions if the tree has no `n` regions of that size.
+        Pixels of the smallest region; only pieces of the mask that are smaller stay as they are. If `n` such regions do
+        not fit, there are as many as the tree has: about half of what would fill the image with the smallest.
     mask : array_like of bool, optional
         Pixels outside have the label ``start_label - 1``, and no region crosses them.
     nodata : float, optional

@@ -129,14 +129,12 @@ def _inside(pixels: Array, mask: npt.ArrayLike | None, nodata: float | None, out
     if nodata is not None:
         if isinstance(nodata, bool) or not isinstance(nodata, Real):
             raise ValueError(f"expected nodata as a number, got {nodata!r}")
-        for band in pixels:
-            inside &= ~np.isnan(band) if isnan(nodata) else band != nodata
+        inside &= (~np.isnan(pixels) if isnan(nodata) else pixels != nodata).all(0)
     if outside is not None:
         inside &= ~outside.any(0)
     if not inside.any():
         raise ValueError("expected at least one pixel with data in every band, got none")
-    stray = sum(int((~np.isfinite(band) & inside).sum()) for band in pixels) if pixels.dtype.kind == "f" else 0
-    if stray:
+    if stray := int((~np.isfinite(pixels) & inside).sum()):
         raise ValueError(f"expected numbers, got NaN or infinity in {plural(stray, 'place')}; give "
                          "nodata=float('nan'), or a mask without these pixels")
     return None if inside.all() else inside
@@ -207,10 +205,11 @@ def raw_scale(values: Array) -> tuple[Array, float]:
 def _scaled(pixels: Array, inside: Array | None, low: Array, span: float) -> Array:
     """Bands as planes; the values that are further than a span from the nearest of its ends are clipped to there."""
     planes = np.empty(pixels.shape, np.int16)
-    for band, start, plane in zip(pixels, low, planes, strict=True):
-        values = (band.astype(np.float64) - start) / span
-        values = values if inside is None else np.where(inside, values, 0.0)
-        plane[...] = np.rint(values.clip(-1, 2) * SPAN) - SCALE
+    low = low.reshape(-1, *[1] * (pixels.ndim - 2))
+    for y in range(pixels.shape[1]):  # row by row, where bands that come last are near each other
+        values = (pixels[:, y].astype(np.float64) - low) / span
+        values = values if inside is None else np.where(inside[y], values, 0.0)
+        planes[:, y] = np.rint(values.clip(-1, 2) * SPAN) - SCALE
     return planes
 
 
