@@ -40,7 +40,7 @@ class Tree:
     @staticmethod
     def of(planes: Array, weights: Array, mask: Array | None) -> "Tree":
         """The tree of an image."""
-        parents, heights = _grid_tree(planes, weights, mask)
+        parents, heights = numba.grid_tree(planes, weights, mask)
         return Tree(parents, heights, np.ones(planes.shape[1:], np.bool_) if mask is None else mask, planes, weights)
 
     @cached_property
@@ -187,19 +187,6 @@ def _edges(labels: Array, small: Array) -> Array:
         one, other = one[touch].astype(np.int64), other[touch].astype(np.int64)
         keys.append((np.minimum(one, other) * len(small) + np.maximum(one, other))[small[one] | small[other]])
     return np.stack(np.divmod(np.unique(np.concatenate(keys)), len(small)), 1)
-
-
-def _grid_tree(planes: Array, weights: Array, mask: Array | None) -> tuple[Array, Array]:
-    if planes.ndim == 3:
-        return numba.grid_tree(planes, weights, mask)
-    shape = planes.shape[1:]
-    names = np.arange(planes[0].size, dtype=np.int32).reshape(shape)
-    edges = np.concatenate([np.stack([names.swapaxes(0, axis)[:-1].ravel(), names.swapaxes(0, axis)[1:].ravel()], 1)
-                            for axis in range(3)])
-    if mask is not None:
-        edges = edges[mask.ravel()[edges].all(1)]
-    points = np.concatenate([planes.reshape(len(planes), -1), np.indices(shape).reshape(3, -1)]).T
-    return numba.graph_tree(np.ascontiguousarray(points), weights, edges)
 
 
 def cost_weights(shape: tuple[int, ...], compactness: float, weights: npt.ArrayLike | None,
