@@ -121,7 +121,8 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
     labels = _tree(bands, compactness, spacing, weights).at(n, min_size)
     if sweeps > 0:
         offsets, colors = np.array([0, int(labels.max())]), _weighted(bands.colors, weights)
-        labels = numba.refine(labels[None] - np.int32(1), offsets, colors[None], sweeps, int(min_size))[0] + np.int32(1)
+        labels = numba.refine(labels[None] - np.int32(1), offsets, colors[None], sweeps, int(min_size),
+                              bands.mask is not None)[0] + np.int32(1)
     labels += np.int32(start_label - 1)
     return _like(image, channel_axis, labels)
 
@@ -141,7 +142,7 @@ def hierarchy(image: npt.ArrayLike, *, compactness: float = TREE_COMPACTNESS, ma
     tree : spit.trees.Tree
         ``at(n, min_size)``, the labels of n regions; ``cut(height)``, those below a height; ``between(fine, coarse)``,
         what lies in what; ``keep(mask, times)``, a tree with more regions there; ``parents`` and ``heights`` of the
-        merges.
+        merges. Labels are plain arrays.
 
     Examples
     --------

@@ -49,29 +49,32 @@ class Bands:
         hidden = np.ma.getmask(image)  # of a masked array
         outside = None if hidden is np.ma.nomask else channels_first(hidden, channel_axis)
         inside = _inside(pixels, mask, nodata, outside)
+        floats = pixels.dtype.kind == "f"
         space = _default_space(pixels, inside) if to is None else to
         check_choice("to", space, ("saturated", "raw", "lab"))
         if space == "raw":
             planes = _scaled(pixels, inside, *raw_scale(sample(pixels, inside)))
             return Bands(planes, planes, inside)
-        if pixels.dtype not in (bool, np.uint8) and not np.issubdtype(pixels.dtype, np.floating):
+        if pixels.dtype not in (bool, np.uint8) and not floats:
             raise TypeError(f"expected bool, uint8 or floats in [0, 1] for to={space!r}, got {pixels.dtype}; give "
                             "to='raw', or divide by the largest value that is possible, as in image / 4095")
         if space == "lab" and len(pixels) != 3:
             raise ValueError(f"expected an RGB image for to='lab', got {plural(len(pixels), 'band')}; give to='raw'")
-        if len(pixels) == 3 or not np.issubdtype(pixels.dtype, np.floating):
-            colors = np.ascontiguousarray(eight_bits(_filled(pixels, inside)))
-            if space == "lab":
-                planes = _lab(colors)
-                return Bands(planes, planes, inside)
-            planes = colors.astype(np.int16) * np.int16(COLOR_STEP) - np.int16(SCALE)
-            if len(planes) == 3:
-                rows = planes.reshape(1, 3, -1, planes.shape[-1])  # of a volume too
-                planes = numba.saturate(rows, TREE_PUSH).reshape(planes.shape)
-            return Bands(planes, colors, inside)
-        _check_unit(pixels, inside)
-        planes = _scaled(pixels, inside, np.zeros(len(pixels)), 1.0)
-        return Bands(planes, planes + np.int16(SCALE), inside)
+        if floats and len(pixels) != 3:  # as they are, not rounded to 8 bits first
+            _check_unit(pixels, inside)
+            planes = _scaled(pixels, inside, np.zeros(len(pixels)), 1.0)
+            return Bands(planes, planes + np.int16(SCALE), inside)
+        if floats and inside is not None:
+            pixels = np.where(inside, pixels, pixels.dtype.type(0))
+        colors = np.ascontiguousarray(eight_bits(pixels))
+        if space == "lab":
+            planes = _lab(colors)
+            return Bands(planes, planes, inside)
+        planes = colors.astype(np.int16) * np.int16(COLOR_STEP) - np.int16(SCALE)
+        if len(planes) == 3:
+            rows = planes.reshape(1, 3, -1, planes.shape[-1])  # of a volume too
+            planes = numba.saturate(rows, TREE_PUSH).reshape(planes.shape)
+        return Bands(planes, colors, inside)
 
 
 def channels_first(image: npt.ArrayLike, channel_axis: Axis) -> Array:
@@ -134,7 +137,7 @@ def _inside(pixels: Array, mask: npt.ArrayLike | None, nodata: float | None, out
         inside &= ~outside.any(0)
     if not inside.any():
         raise ValueError("expected at least one pixel with data in every band, got none")
-    if stray := int((~np.isfinite(pixels) & inside).sum()):
+    if pixels.dtype.kind == "f" and (stray := int((~np.isfinite(pixels) & inside).sum())):
         raise ValueError(f"expected numbers, got NaN or infinity in {plural(stray, 'place')}; give "
                          "nodata=float('nan'), or a mask without these pixels")
     return None if inside.all() else inside
@@ -159,11 +162,6 @@ def _check_unit(pixels: Array, inside: Array | None) -> None:
     check_range(*_extremes(pixels, inside), float(np.finfo(pixels.dtype).eps))
 
 
-def _filled(pixels: Array, inside: Array | None) -> Array:
-    """The image with 0 where it may have any value."""
-    return pixels if inside is None or pixels.dtype.kind != "f" else np.where(inside, pixels, pixels.dtype.type(0))
-
-
 def eight_bits(pixels: Array) -> Array:
     """An image of bool, uint8, uint16 or floats in [0, 1] as uint8."""
     if pixels.dtype == np.uint8:
@@ -175,7 +173,8 @@ def eight_bits(pixels: Array) -> Array:
     elif pixels.dtype.kind != "f":
         raise TypeError(f"expected bool, uint8, uint16 or floats in [0, 1], got {pixels.dtype}")
     _check_unit(pixels, None)
-    return np.rint(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8)
+    steps: Array = np.rint(pixels.astype(np.float32) * np.float32(255)).clip(0, 255)
+    return steps.astype(np.uint8)
 
 
 def sample(pixels: Array, inside: Array | None) -> Array:

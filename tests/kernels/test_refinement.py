@@ -17,10 +17,10 @@ Texture = Callable[[int, tuple[int, ...], int, int], Tensor]
 
 
 def refined(backend: Any, labels: list[list[int]], pixels: list[list[int]], sweeps: int = 1,
-            least: int = 1) -> list[list[int]]:
+            least: int = 1, masked: bool = False) -> list[list[int]]:
     maps = torch.tensor([labels], dtype=torch.int32)
     offsets = torch.tensor([0, int(maps.max()) + 1])
-    answer: Tensor = backend.refine(maps, offsets, torch.tensor([[pixels]], dtype=torch.uint8), sweeps, least)
+    answer: Tensor = backend.refine(maps, offsets, torch.tensor([[pixels]], dtype=torch.uint8), sweeps, least, masked)
     return answer[0].tolist()
 
 
@@ -71,12 +71,13 @@ def test_a_region_gives_away_no_more_than_it_has_above_the_least_size(name: str)
 @pytest.mark.parametrize("name", ["reference", "numba"])
 def test_what_is_nobody_s_neither_moves_nor_grows(name: str) -> None:
     labels = [[0, 0, -1, 1], [0, 0, -1, 1]]
-    assert refined(load(name), labels, [[9, 50, 50, 50], [9, 9, 9, 50]], 3) == labels
+    assert refined(load(name), labels, [[9, 50, 50, 50], [9, 9, 9, 50]], 3, masked=True) == labels
 
 
-def test_a_least_size_is_refused_on_a_gpu(gpu: Any) -> None:
-    with pytest.raises(ValueError, match="least=1 on a GPU, got 2"):
-        refined(gpu, [[0, 0, 1]], [[9, 9, 9]], 1, 2)
+def test_a_least_size_and_a_mask_are_refused_on_a_gpu(gpu: Any) -> None:
+    for least, masked in ((2, False), (1, True)):
+        with pytest.raises(ValueError, match=f"got least={least} and masked={masked}"):
+            refined(gpu, [[0, 0, 1]], [[9, 9, 9]], 1, least, masked)
 
 
 def test_no_sweep_and_no_gain_change_nothing(backend: Any) -> None:

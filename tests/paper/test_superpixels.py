@@ -163,7 +163,8 @@ def test_refinement_keeps_a_least_size_and_a_mask(name: str, image: Image, count
         return labels
 
     with kernels.backend(name):
-        got = kernels.refine(painted(regions)[None], torch.tensor([0, len(regions)]), pixels[None], sweeps, least)
+        got = kernels.refine(painted(regions)[None], torch.tensor([0, len(regions)]), pixels[None], sweeps, least,
+                             masked=True)
     assert torch.equal(got[0], painted(plain.refined(colors, regions, sweeps, least)))
     sizes = torch.bincount(got[got >= 0], minlength=len(regions)).tolist()
     assert all(size >= min(least, len(region)) for size, region in zip(sizes, regions, strict=True))

@@ -10,9 +10,9 @@ from spit.kernels.numba.threads import for_each_image
 F = np.float32
 
 
-def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int, least: int = 1) -> Array:
+def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int, least: int = 1, masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.refine`."""
-    check_labels(labels, offsets, lowest=-1)
+    check_labels(labels, offsets, lowest=-1 if masked else 0)
     return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps, least),
                                    labels, np.diff(offsets).tolist(), pixels))
 

@@ -17,7 +17,8 @@ RING = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
 NORTH, EAST, SOUTH, WEST = 0, 2, 4, 6
 
 
-def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int, least: int = 1) -> Tensor:
+def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int, least: int = 1,
+           masked: bool = False) -> Tensor:
     """Move boundary pixels in ``sweeps`` sweeps.
 
     A pixel x of region u may move to the region v of one of its four neighbours. The squared error
@@ -27,8 +28,8 @@ def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int, least: 
     neighbours. So regions stay 4-connected, and none disappears.
 
     Of the pixels of u that would move in one visit of a class, the first in raster order do, as many as u had pixels
-    above ``least`` before the visit; least = 1 never holds one back. Pixels with the label −1 are nobody's: they stay,
-    and no other becomes like them.
+    above ``least`` before the visit; least = 1 never holds one back. Where ``masked``, pixels with the label −1 are
+    nobody's: they stay, and no other becomes like them.
 
     Shape:
         labels ``(B, H, W)`` int32, offsets ``(B + 1,)`` int64, pixels ``(B, C, H, W)`` uint8 or int16 to new labels

@@ -17,10 +17,11 @@ PROGRAMS = 512
 """Programs that share the regions of a batch, whose number the host does not know."""
 
 
-def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int, least: int = 1) -> Tensor:
+def refine(labels: Tensor, offsets: Tensor, pixels: Tensor, sweeps: int, least: int = 1,
+           masked: bool = False) -> Tensor:
     """See :func:`spit.kernels.reference.refine`. Nothing waits for the device."""
-    if least > 1:
-        raise ValueError(f"expected least=1 on a GPU, got {least}; the CPU keeps a minimum size")
+    if least > 1 or masked:
+        raise ValueError(f"expected least=1 and no mask on a GPU, got {least=} and {masked=}; the CPU has both")
     return replay(_refine, (labels, offsets, pixels), sweeps)[0]
 
 
