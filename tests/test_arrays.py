@@ -274,7 +274,11 @@ def test_spacing() -> None:
     extents = np.mean([[box[axis + 3] - box[axis] for axis in range(3)] for box in boxes], 0)
     assert extents[0] < 0.5 * extents[1:].min()
     image = data.coffee()[::4, ::4]
-    assert np.array_equal(spit.superpixels(image, 60, compactness=0.6), spit.superpixels(image, 60, spacing=(2, 2)))
+    assert np.array_equal(spit.superpixels(image, 60), spit.superpixels(image, 60, spacing=(0.2, 0.2)))
+    wide = spit.superpixels(np.zeros((60, 60), np.uint8), 36, spacing=(30, 10))
+    assert np.array_equal(wide, spit.superpixels(np.zeros((60, 60), np.uint8), 36, spacing=(3e-6, 1e-6)))
+    rows, columns = np.array([region.bbox[2:] for region in measure.regionprops(wide)]).T
+    assert len(np.unique(rows)) > len(np.unique(columns))
     with pytest.raises(ValueError, match="spacing as 2 numbers of 0 or more, one per axis, got 3"):
         spit.superpixels(image, spacing=3)
 
@@ -326,6 +330,14 @@ def test_no_more_than_there_are_pixels() -> None:
     assert spit.superpixels(data.coffee()[:50, :50], n=2000).max() == 2000
 
 
+def test_a_read_only_array_is_enough() -> None:
+    image = np.moveaxis(data.chelsea()[:40, :50], -1, 0).copy()
+    image.setflags(write=False)
+    for refine in (0, 2):
+        assert spit.superpixels(image, 20, channel_axis=0, refine=refine).max() == 20
+    assert spit.superpixels(image[0], 20, mask=image[1] > 60).flags.writeable
+
+
 def test_a_view_and_its_copy_agree() -> None:
     image = data.chelsea()[::2, ::-3]
     assert np.array_equal(spit.superpixels(image, n=40), spit.superpixels(image.copy(), n=40))
@@ -342,7 +354,7 @@ def test_a_view_and_its_copy_agree() -> None:
     (np.zeros((4, 4, 3), np.uint8), {"weights": (1, 2)}, "weights as 3 numbers of 0 or more, one per band, got"),
     (np.zeros((4, 4, 3), np.uint8), {"weights": (1, 2, -1)}, r"one per band, got \(1, 2, -1\)"),
     (np.zeros((4, 4, 3), np.uint8), {"weights": (0, 0, 0)}, "a weight above 0"),
-    (np.zeros((4, 4, 3), np.uint8), {"spacing": (0, 1)}, "spacing above 0"),
+    (np.zeros((4, 4, 3), np.uint8), {"spacing": (0, 1)}, "spacing above 0, of at most 10,000 times"),
     (np.zeros((4, 4, 3), np.uint8), {"spacing": (np.nan, 1)}, "spacing as 2 numbers"),
     (np.zeros((4, 4, 3), np.uint8), {"compactness": -0.1}, "compactness of at least 0, got -0.1"),
     (np.zeros((4, 4, 3), np.uint8), {"mask": np.ones((3, 4), bool)}, r"mask of bool and shape \(4, 4\), got bool"),

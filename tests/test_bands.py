@@ -55,7 +55,7 @@ def test_raw_values_span_255_steps_from_percentile_to_percentile(values: np.ndar
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16,
-                                   np.float32, np.float64, np.longdouble])
+                                   np.float32, np.float64, np.longdouble, ">u2", ">f4"])
 def test_every_type_with_the_same_values_gives_the_same_planes(dtype: Any) -> None:
     values = np.random.default_rng(0).integers(0, 100, (30, 40, 5))
     assert np.array_equal(Bands.of(values.astype(dtype), -1).planes, Bands.of(values, -1).planes)

@@ -178,6 +178,16 @@ def test_more_regions_where_they_are_wanted() -> None:
     assert np.array_equal(tree.keep(np.zeros_like(mask)).heights, tree.heights)
 
 
+def test_heights_stay_finite_however_often_regions_are_kept() -> None:
+    tree = spit.hierarchy(np.random.default_rng(0).random((9, 8)))
+    labels = tree.at(20)
+    for _ in range(9):
+        tree = tree.keep(tree.mask, 1e6)
+    assert np.isfinite(tree.heights).sum() == 71
+    assert np.array_equal(tree.at(1), np.ones((9, 8)))
+    assert measure.label(tree.at(20), connectivity=1).max() == labels.max() == 20
+
+
 def test_cut_at_a_height() -> None:
     image = np.zeros((20, 30), np.uint8)
     image[:, 10:20], image[:, 20:] = 30, 200

@@ -48,7 +48,8 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         Axis of the bands; None for an image or a volume of one band. By default, ``(H, W)`` has one band and
         ``(H, W, 1 to 4)`` has them last. Other shapes could mean several things and are refused.
     spacing : sequence of float, optional
-        Distance of neighbouring pixels along each axis, such as ``(5, 1, 1)`` for a stack of slices.
+        Distance of neighbouring pixels along each axis, such as ``(5, 1, 1)`` for a stack of slices, in any unit: the
+        smallest counts as one pixel.
     weights : sequence of float, optional
         How much each band counts: factors of the squared differences. Only their ratios matter.
     to : "saturated", "raw" or "lab", optional

@@ -53,7 +53,7 @@ class Bands:
         space = _default_space(pixels, inside) if to is None else to
         check_choice("to", space, ("saturated", "raw", "lab"))
         if space == "raw":
-            planes = _scaled(pixels, inside, *raw_scale(sample(pixels, inside)))
+            planes = scaled(pixels, inside, *raw_scale(sample(pixels, inside)))
             return Bands(planes, planes, inside)
         if pixels.dtype not in (bool, np.uint8) and not floats:
             raise TypeError(f"expected bool, uint8 or floats in [0, 1] for to={space!r}, got {pixels.dtype}; give "
@@ -62,7 +62,7 @@ class Bands:
             raise ValueError(f"expected an RGB image for to='lab', got {plural(len(pixels), 'band')}; give to='raw'")
         if floats and len(pixels) != 3:  # as they are, not rounded to 8 bits first
             _check_unit(pixels, inside)
-            planes = _scaled(pixels, inside, np.zeros(len(pixels)), 1.0)
+            planes = scaled(pixels, inside, np.zeros(len(pixels)), 1.0)
             return Bands(planes, planes + np.int16(SCALE), inside)
         if floats and inside is not None:
             pixels = np.where(inside, pixels, pixels.dtype.type(0))
@@ -201,7 +201,7 @@ def raw_scale(values: Array) -> tuple[Array, float]:
     return low, float((high - low).max()) or 1.0
 
 
-def _scaled(pixels: Array, inside: Array | None, low: Array, span: float) -> Array:
+def scaled(pixels: Array, inside: Array | None, low: Array, span: float) -> Array:
     """Bands as planes; the values that are further than a span from the nearest of its ends are clipped to there."""
     planes = np.empty(pixels.shape, np.int16)
     low = low.reshape(-1, *[1] * (pixels.ndim - 2))

@@ -12,6 +12,7 @@ from spit.kernels.rules import COLOR_STEP
 from spit.wording import plural
 
 MOST_TIMES = 1e6
+MOST_RATIO = 10_000  # of distances between pixels: costs stay below the largest float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +195,11 @@ def cost_weights(shape: tuple[int, ...], compactness: float, weights: npt.ArrayL
     """The weights of an image ``(C, *shape)``: three for all bands together, as grey counts as RGB, and λ² per axis."""
     bands = _factors("weights", "band", weights, shape[0])
     axes = _factors("spacing", "axis", spacing, len(shape) - 1)
-    if bands.sum() == 0 or axes.min() == 0:
-        raise ValueError("expected a weight above 0 and spacing above 0, got 0")
-    return np.concatenate([3 * (bands / bands.sum()) / COLOR_STEP**2, (compactness * axes) ** 2])
+    if bands.max() == 0:
+        raise ValueError("expected a weight above 0, got 0 for all bands")
+    if not axes.max() <= MOST_RATIO * axes.min():
+        raise ValueError(f"expected spacing above 0, of at most {MOST_RATIO:,} times its smallest, got {spacing!r}")
+    return np.concatenate([3 * (bands / bands.sum()) / COLOR_STEP**2, (compactness * axes / axes.min()) ** 2])
 
 
 def _factors(name: str, what: str, given: npt.ArrayLike | None, count: int) -> Array:

@@ -12,6 +12,7 @@ from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
 
 F = np.float32
+LARGE = 1e38  # ∞ is where nothing merges
 
 
 @inlined
@@ -60,7 +61,7 @@ def raise_merges(parents: Array, heights: Array, order: Array, kept: Array, time
         one, other = _root(roots, v), _root(roots, parents[v])
         touched[other] |= touched[one]
         if touched[other]:
-            raised[v] = F(heights[v] * times)
+            raised[v] = max(heights[v], F(min(heights[v] * times, LARGE)))
             bits[v] = max(bits[v], max(tops[one], tops[other]) + 1)
         tops[other] = bits[v]
         roots[one] = other
