@@ -1,86 +1,128 @@
 """Boundary refinement by compiled loops: ``reference.refine``, bit for bit."""
 
+from typing import Any
+
 import numpy as np
 
 from spit.kernels import Array
+from spit.kernels.concurrency import thread_count
 from spit.kernels.numba.compilation import compiled, inlined
 from spit.kernels.numba.regions import check_labels
-from spit.kernels.numba.threads import for_each_image
+from spit.kernels.numba.threads import for_each_image, spans
 
 F = np.float32
+U = np.uint64
+PIXELS_PER_THREAD = 2**19
 
 
 def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int, least: int = 1, masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.refine`."""
     check_labels(labels, offsets, lowest=-1 if masked else 0)
-    return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps, least),
+    threads = max(thread_count() // len(labels), 1)
+    return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps, least,
+                                                                              threads),
                                    labels, np.diff(offsets).tolist(), pixels))
 
 
-def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: int) -> Array:
+def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: int, threads: int) -> Array:
     channels, height, width = planes.shape
     padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image or mask
     padded[1:-1, 1:-1] = labels
     np.minimum(padded, np.uint32(count), out=padded)  # −1 is nobody's too
-    sums = np.empty((count + 1, channels + 2), np.int64)  # and the size, and how many pixels may leave in a visit
+    sums = np.zeros((count + 1, channels + 2), np.int64)  # and the size, and how many pixels may leave in a visit
+    _sum_regions(padded, planes, sums)
     table = np.full((channels + 2, count + 1), np.inf, np.float32)  # a mean a channel, and two factors, see _tabulate
     table[:channels, count] = 0
-    rows, errors = np.empty((3, width + 1), np.uint32), np.empty((2, width), np.float32)
-    _refine(padded, planes, sweeps, least, sums, table, np.empty(width, np.bool_), rows, errors)
+    parts = spans((height + 1) // 2, min(threads, -(-labels.size // PIXELS_PER_THREAD)))
+    moves = [np.empty((2, (last - first) * (width // 2 + 1) + 1), np.uint32) for first, last in parts]
+    for visit in range(4 * sweeps):
+        _tabulate(sums, least, table)
+        counts = for_each_image(lambda part, out, start=visit % 4: _decide(padded, planes, table, part, start, out),
+                                parts, moves)
+        for out, moved in zip(moves, counts, strict=True):
+            _move(padded, planes, out[:, :moved], sums)
     refined = padded[1:-1, 1:-1].astype(np.int32)
     refined[refined == count] = -1
     return refined
 
 
 @compiled
-def _refine(padded: Array, planes: Array, sweeps: int, least: int, sums: Array, table: Array, free: Array, rows: Array,
-            errors: Array) -> None:
+def _sum_regions(padded: Array, planes: Array, sums: Array) -> None:
     channels, height, width = planes.shape
-    nobody = np.uint32(len(sums) - 1)
-    movable, there, to = rows[0], rows[1], rows[2]
-    error, best = errors[0], errors[1]
-    for v in range(len(sums)):
-        for c in range(channels + 1):
-            sums[v, c] = 0
     for y in range(height):
         for x in range(width):
-            v = padded[y + 1, x + 1]
-            sums[v, channels] += 1
+            row = sums[padded[y + 1, x + 1]]
+            row[channels] += 1
             for c in range(channels):
-                sums[v, c] += planes[c, y, x]
-    for visit in range(4 * sweeps):
-        first = visit % 4
-        _tabulate(sums, least, table)
-        for y in range(first // 2, height, 2):
-            above, here, below = padded[y], padded[y + 1], padded[y + 2]
-            _removable(above, here, below, nobody, free)
-            k = 0
-            for x in range(first % 2, width, 2):
-                movable[k] = x
-                k += free[x]
-            for side in range(-1, 4):  # the pixel's own region, then those at its four sides
-                row = above if side == 0 else below if side == 3 else here
-                step = 0 if side == 1 else 2 if side == 2 else 1
-                for i in range(k):
-                    there[i] = row[movable[i] + step]
-                _errors(planes[:, y], movable, there, table, table[channels if side < 0 else channels + 1], error, k)
-                for i in range(k):
-                    better = (side < 0) | ((error[i] < best[i]) & (there[i] != here[movable[i] + 1]))
-                    best[i] = error[i] if better else best[i]
-                    to[i] = there[i] if better else to[i]
+                row[c] += planes[c, y, x]
+
+
+@compiled
+def _decide(padded: Array, planes: Array, table: Array, part: tuple[int, int], start: int, moves: Array) -> Any:
+    """Pixels of one class, in some pairs of rows, that would move, and the regions they would move to; the count.
+
+    Pixels of a class touch no other, so none depends on another's move.
+    """
+    channels, height, width = planes.shape
+    nobody = np.uint32(table.shape[1] - 1)
+    free, left = np.empty(width, np.bool_), U(0)
+    movable, to, near, there = (np.empty(width + 1, np.uint32), np.empty(width + 1, np.uint32),
+                                np.empty(width + 1, np.uint32), np.empty(width + 1, np.uint32))
+    colors, distance, best = np.empty((channels, width), F), np.empty(width, F), np.empty(width, F)
+    for y in range(2 * part[0] + start // 2, min(2 * part[1], height), 2):
+        above, here, below = padded[U(y)], padded[U(y + 1)], padded[U(y + 2)]
+        _removable(above, here, below, nobody, free)
+        k = U(0)
+        for x in range(start % 2, width, 2):
+            movable[k] = x
+            k += U(free[x])
+        for i in range(k):
+            to[i] = here[U(movable[i] + 1)]
+            near[i] = i
+        for c in range(channels):
+            row = planes[c, U(y)]
             for i in range(k):
-                x, own = movable[i], here[movable[i] + 1]
-                if to[i] != own and sums[own, channels + 1] > 0:
-                    here[x + 1] = to[i]
-                    sums[own, channels + 1] -= 1
-                    sums[own, channels] -= 1
-                    sums[to[i], channels] += 1
-                    for c in range(channels):
-                        sums[own, c] -= planes[c, y, x]
-                        sums[to[i], c] += planes[c, y, x]
+                colors[c, i] = F(row[U(movable[i])])
+        _errors(colors, near, to, table, table[channels], k, best)
+        for side in range(4):
+            row = above if side == 0 else below if side == 3 else here
+            step = U(0 if side == 1 else 2 if side == 2 else 1)
+            m = U(0)
+            for i in range(k):  # the pixels with another region at this side
+                near[m] = i
+                there[m] = row[U(movable[i]) + step]
+                m += U(there[m] != here[U(movable[i]) + U(1)])
+            _errors(colors, near, there, table, table[channels + 1], m, distance)
+            for j in range(m):
+                i = U(near[j])
+                better = distance[j] < best[i]
+                best[i] = distance[j] if better else best[i]
+                to[i] = there[j] if better else to[i]
+        for i in range(k):
+            moves[0, left] = y * width + movable[i]
+            moves[1, left] = to[i]
+            left += U(to[i] != here[U(movable[i]) + U(1)])
+    return left
 
 
-@inlined
+@compiled
+def _move(padded: Array, planes: Array, moves: Array, sums: Array) -> None:
+    """Move the pixels, the first ones of each region as far as it has pixels to give."""
+    channels, _, width = planes.shape
+    for i in range(moves.shape[1]):
+        y, x = divmod(np.int64(moves[0, i]), width)
+        own, to = padded[y + 1, x + 1], moves[1, i]
+        if sums[own, channels + 1] > 0:
+            padded[y + 1, x + 1] = to
+            sums[own, channels + 1] -= 1
+            sums[own, channels] -= 1
+            sums[to, channels] += 1
+            for c in range(channels):
+                sums[own, c] -= planes[c, y, x]
+                sums[to, c] += planes[c, y, x]
+
+
+@compiled
 def _tabulate(sums: Array, least: int, table: Array) -> None:
     """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region; nobody's region stays at ∞."""
     channels = sums.shape[1] - 2
@@ -107,11 +149,12 @@ def _removable(above: Array, here: Array, below: Array, nobody: int, free: Array
 
 
 @inlined
-def _errors(row: Array, movable: Array, regions: Array, means: Array, factor: Array, out: Array, count: int) -> None:
-    """factor_v · ‖x − μ_v‖² for each movable pixel of a row and the region v it is compared with."""
-    for c in range(len(row)):
+def _errors(colors: Array, pixels: Array, regions: Array, table: Array, factor: Array, count: int, out: Array) -> None:
+    """factor_v · ‖x − μ_v‖² for some pixels of a row, each with a region v."""
+    for c in range(len(colors)):
+        color, mean = colors[c], table[c]
         for i in range(count):
-            gap = F(row[c, movable[i]]) - means[c, regions[i]]
+            gap = color[U(pixels[i])] - mean[U(regions[i])]
             out[i] = gap * gap if c == 0 else out[i] + gap * gap
     for i in range(count):
-        out[i] = factor[regions[i]] * out[i]
+        out[i] = factor[U(regions[i])] * out[i]
