@@ -113,6 +113,10 @@ def test_what_is_outside_has_no_say() -> None:
         assert np.array_equal(bands.planes[:, mask], Bands.of(image, mask=mask).planes[:, mask])
     assert np.array_equal(Bands.of(np.where(mask[..., None], image, np.nan), nodata=np.nan).planes[:, mask],
                           bands.planes[:, mask])
+    rgb = np.random.default_rng(0).random((40, 50, 3), np.float32)
+    for to in ("saturated", "lab"):
+        spoilt = Bands.of(np.where(mask[..., None], rgb, np.nan), nodata=np.nan, to=to)  # type: ignore[arg-type]
+        assert np.array_equal(spoilt.planes[:, mask], Bands.of(rgb, to=to).planes[:, mask])  # type: ignore[arg-type]
     unit = np.where(mask, np.abs(image[..., 0]) % 1, 7)
     assert np.array_equal(Bands.of(unit, mask=mask).planes[0, mask], np.rint(unit * 4080 - SCALE)[mask])
 
@@ -190,7 +194,8 @@ def test_a_doubtful_axis_is_refused_with_the_calls_that_would_be_right(shape: tu
 
 @pytest.mark.parametrize(("image", "options", "message"), [
     (np.zeros((4, 4)), {"channel_axis": -1}, r"or 3 of voxels beside channel_axis=-1, got shape \(4, 4"),
-    (np.zeros((4, 4, 3)), {"channel_axis": 3}, "channel_axis of an array with 3 axes, got 3"),
+    (np.zeros((4, 4, 3)), {"channel_axis": 3}, "channel_axis as one of 3 axes, None or 'auto', got 3"),
+    (np.zeros((4, 4, 3)), {"channel_axis": "last"}, "None or 'auto', got 'last'"),
     (np.zeros((2, 2, 2, 2)), {"channel_axis": None}, "beside channel_axis=None, got shape"),
     (np.zeros((4, 4)), {"mask": np.ones((4, 5), bool)}, r"mask of bool and shape \(4, 4\), got bool of shape \(4, 5\)"),
     (np.zeros((4, 4)), {"mask": np.zeros((4, 4), bool)}, "mask with at least one pixel"),

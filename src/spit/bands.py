@@ -96,10 +96,10 @@ def channels_first(image: npt.ArrayLike, channel_axis: Axis) -> Array:
         channel_axis = _axis_of(pixels.shape)
     if channel_axis is None:
         bands = pixels[None]
-    elif -pixels.ndim <= channel_axis < pixels.ndim:
+    elif isinstance(channel_axis, int | np.integer) and -pixels.ndim <= channel_axis < pixels.ndim:
         bands = np.moveaxis(pixels, channel_axis, 0)
     else:
-        raise ValueError(f"expected a channel_axis of an array with {pixels.ndim} axes, got {channel_axis}")
+        raise ValueError(f"expected channel_axis as one of {pixels.ndim} axes, None or 'auto', got {channel_axis!r}")
     if bands.ndim not in (3, 4):
         raise ValueError(f"expected 2 axes of pixels or 3 of voxels beside channel_axis={channel_axis}, got shape "
                          f"{pixels.shape}")

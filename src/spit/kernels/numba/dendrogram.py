@@ -35,12 +35,12 @@ def rank_merges(parents: Array, order: Array, least: int) -> tuple[Array, int]:
     ranks, highest = np.full(len(parents), -1, np.int32), np.full(len(parents), -1, np.int32)
     count = 0
     for i in range(len(order)):
-        one, other = _root(roots, order[i]), _root(roots, parents[order[i]])
+        one, other = order[i], _root(roots, parents[order[i]])  # a name that is not gone is its region's root
         rank = max(highest[one], highest[other])
         if min(sizes[one], sizes[other]) >= least:
             rank = np.int32(count)
             count += 1
-        ranks[order[i]] = highest[other] = rank
+        ranks[one] = highest[other] = rank
         sizes[other] += sizes[one]
         roots[one] = other
     return ranks, count
@@ -57,12 +57,11 @@ def raise_merges(parents: Array, heights: Array, order: Array, kept: Array, time
     raised = heights.copy()
     bits, tops = raised.view(np.int32), np.zeros(len(parents), np.int32)  # floats of 0 and more are ordered as these
     for i in range(len(order)):
-        v = order[i]
-        one, other = _root(roots, v), _root(roots, parents[v])
+        one, other = order[i], _root(roots, parents[order[i]])
         touched[other] |= touched[one]
         if touched[other]:
-            raised[v] = max(heights[v], F(min(heights[v] * times, LARGE)))
-            bits[v] = max(bits[v], max(tops[one], tops[other]) + 1)
-        tops[other] = bits[v]
+            raised[one] = max(heights[one], F(min(heights[one] * times, LARGE)))
+            bits[one] = max(bits[one], max(tops[one], tops[other]) + 1)
+        tops[other] = bits[one]
         roots[one] = other
     return raised
