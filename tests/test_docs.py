@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TESTED = ("attribution", "published", "segmentation")  # your-own-tokenizer.md and the README have tests of their own
 NEEDED = {"tutorials/serve": "fastapi", "tutorials/corpus": "pyarrow", "tutorials/export": "onnxruntime",
-          "backbones": "transformers"}
+          "backbones": "transformers", "guarantees": "cv2"}
 WALKED = ("quickstart", "models", "tutorials/superpixels", "tutorials/explain", "tutorials/masks",
           "tutorials/fine-tune", *NEEDED, "training")  # from top to bottom, code and commands in turn
 COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
