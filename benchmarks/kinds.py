@@ -12,19 +12,23 @@ where SLIC has none; at most 3 times a photo's time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 
 import numpy as np
 import torch
-from comparison.methods import METHODS, choose_methods
+from comparison.methods import METHODS, Method, choose_methods
 from comparison.pictures import KINDS, SEED, Picture, photo
+from comparison.workers import open_workers
 from numpy.typing import NDArray
 from provenance import arguments, launch, print_provenance
 from skimage.segmentation import slic
 
 import spit
+from spit.errors import SpitError
 from spit.evaluation.superpixels import connected_regions
 
 COUNTS = (4, 50, 200)
@@ -33,6 +37,7 @@ PEERS = ("felzenszwalb", "watershed", "seeds", "opencv-slic", "lsc")
 ERROR, SPREAD, SLOW = 1.1, 20.0, 3.0
 ROUNDING = 1e-9  # of squared steps a pixel
 Labels = NDArray[np.int64]
+Task = tuple[str, float, NDArray[np.uint8]]
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class Row:
 BARS: dict[str, Callable[[Row], bool]] = {
     "count exact, regions connected": lambda row: row.exact,
     f"squared error at most {ERROR} × SLIC's": lambda row: row.ratio <= ERROR,
-    f"and at any compactness of SLIC's": lambda row: row.worst <= ERROR,
+    "and at any compactness of SLIC's": lambda row: row.worst <= ERROR,
     f"none above {SPREAD:.0f} × the median": lambda row: row.spread <= SPREAD or row.slic_spread > SPREAD,
     f"at most {SLOW:.0f} × a photo's time": lambda row: row.time <= SLOW}
 
@@ -88,11 +93,9 @@ def main() -> None:
             for row in measure(f"{name}: {image}", picture, args.runs)]
     print()
     for bar, held in BARS.items():
-        bad = [row.title for row in rows if not held(row)]
-        print(f"{'NOT held' if bad else 'held    '}  {bar}: {len(rows) - len(bad)} of {len(rows)}"
-              + (f"; not {', '.join(bad)}" if bad else ""))
+        _print_bar(bar, len(rows), [row.title for row in rows if not held(row)])
     if peers:
-        compare(names, [peer.name for peer in peers])
+        compare(names, peers)
 
 
 def measure(title: str, picture: Picture, runs: int) -> list[Row]:
@@ -121,25 +124,64 @@ def measure(title: str, picture: Picture, runs: int) -> list[Row]:
     return rows
 
 
-def compare(names: list[str], peers: list[str]) -> None:
+def compare(names: list[str], peers: list[Method]) -> None:
     """Print our squared error ÷ that of each method at the count that it gives; its count is in brackets.
 
-    Each is set to about n as on a photo. They take colours: a grey image is repeated, and of more bands every method
-    gets three.
+    Each is set to about n as on a photo. They take colours of 8 bits: a grey image is repeated, and of more bands every
+    method gets three.
     """
-    print(f"\n{'squared error ÷':29s}{'n':>4s}" + "".join(f"{name:>20s}" for name in peers))
-    for name in names:
-        for image, picture in KINDS[name]().items():
-            colors = np.atleast_3d(picture)[..., [0, 0, 0] if picture.ndim == 2 else [0, 1, 2]]
-            for n in COUNTS:
-                line = f"{f'{name}: {image}':29s}{n:4d}"
-                for peer in peers:
-                    method = METHODS[peer]
-                    theirs = connected_regions(method.segment(colors, method.near(method.guess(n, picture.shape[0] * picture.shape[1]))))
-                    count = int(theirs.max()) + 1
-                    own = connected_regions(spit.superpixels(colors, count))
-                    line += f"{_ratio(squared_error(colors, own), squared_error(colors, theirs)):11.3f} ({count:6d})"
-                print(line, flush=True)
+    images = {f"{name}: {image}": _colors(picture) for name in names for image, picture in KINDS[name]().items()}
+    columns = [list(_regions(method, [(method.name, method.near(method.guess(n, colors[..., 0].size)), colors)
+                                      for colors in images.values() for n in COUNTS])) for method in peers]
+    print(f"\n{'squared error ÷':29s}{'n':>4s}" + "".join(f"{method.name:>20s}" for method in peers))
+    worse = []
+    for (title, n), row in zip(product(images, COUNTS), zip(*columns, strict=True), strict=True):
+        line = f"{title:29s}{n:4d}"
+        for method, theirs in zip(peers, row, strict=True):
+            ratio, count = _beside(images[title], theirs)
+            line += f"{'crash':>20s}" if count == 0 else f"{ratio:11.3f} ({count:6d})"
+            worse += [f"{title} at {n} beside {method.name}"] * (ratio > ERROR)
+        print(line, flush=True)
+    _print_bar(f"squared error at most {ERROR} × every method's", len(images) * len(COUNTS) * len(peers), worse)
+
+
+def _colors(picture: Picture) -> NDArray[np.uint8]:
+    colors = np.atleast_3d(picture)[..., [0, 0, 0] if picture.ndim == 2 else [0, 1, 2]]
+    return np.ascontiguousarray(colors // 16 if colors.dtype == np.uint16 else colors, np.uint8)
+
+
+def _regions(method: Method, tasks: list[Task]) -> Iterator[Labels | None]:
+    """The regions of every image; None if the method ended its process, as SEEDS does for some sizes."""
+    done = 0
+    while done < len(tasks):
+        try:
+            with open_workers(1) as workers, closing(workers(segment, tasks[done:])) as found:
+                for regions in found:
+                    done += 1
+                    yield regions
+        except SpitError:
+            done += 1
+            yield None
+
+
+def segment(task: Task) -> Labels:
+    """The 4-connected regions of a method, by name and parameter."""
+    name, parameter, colors = task
+    return connected_regions(METHODS[name].segment(colors, parameter))
+
+
+def _beside(colors: NDArray[np.uint8], theirs: Labels | None) -> tuple[float, int]:
+    """Our squared error ÷ theirs at their count, and the count."""
+    if theirs is None:
+        return 0.0, 0
+    count = int(theirs.max()) + 1
+    own = connected_regions(spit.superpixels(colors, count))
+    return _ratio(squared_error(colors, own), squared_error(colors, theirs)), count
+
+
+def _print_bar(bar: str, cases: int, bad: list[str]) -> None:
+    print(f"{'NOT held' if bad else 'held    '}  {bar}: {cases - len(bad)} of {cases}"
+          + (f"; not {', '.join(bad)}" if bad else ""))
 
 
 def squared_error(picture: Picture, labels: Labels) -> float:
@@ -168,7 +210,7 @@ def _slowness(picture: Picture, count: int, axis: int | None, runs: int) -> floa
     """Time ÷ that of a photo of the same shape, in turns, the least of several runs."""
     least = [np.inf, np.inf]
     for _ in range(runs):
-        for k, image in enumerate((picture, photo(picture.shape))):
+        for k, image in enumerate((picture, photo(picture.shape).astype(picture.dtype))):
             start = time.thread_time()
             spit.superpixels(image, count, channel_axis=axis)
             least[k] = min(least[k], time.thread_time() - start)

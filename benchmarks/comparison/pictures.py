@@ -1,6 +1,7 @@
 """Twelve kinds of images that are no photos, made with a seed or from the samples in scikit-image's wheel."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +10,13 @@ from skimage import data
 from skimage.filters import gaussian
 from skimage.transform import resize
 
-Picture = NDArray[np.uint8]
+Picture = NDArray[np.uint8] | NDArray[np.uint16]
 SEED = 0
 HEIGHT, WIDTH = 256, 384
 WORDS = "Pairs of regions that are each other's cheapest neighbour merge, all such pairs at once. "
 
 
-def photo(shape: tuple[int, ...]) -> Picture:
+def photo(shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """A photo in a shape ``(H, W)`` or ``(H, W, C)``; with other than three bands, its green and rolls of it."""
     colors = resize(data.astronaut(), (*shape[:2], 3), order=1, anti_aliasing=True)
     colors = _bytes(255 * colors + _draws().normal(0, 2, colors.shape))
@@ -103,7 +104,7 @@ def cells() -> dict[str, Picture]:
 
 
 def xrays() -> dict[str, Picture]:
-    """The Shepp–Logan phantom, noisy; a made chest; a fundus lesion, twice as large."""
+    """The Shepp–Logan phantom, noisy; a made chest of 12 bits in uint16; a fundus lesion, twice as large."""
     draws, (y, x) = _draws(), _grid()
     phantom = 255 * data.shepp_logan_phantom() + draws.normal(0, 6, (400, 400))
     body = ((y - 140) / 150) ** 2 + ((x - 192) / 165) ** 2 < 1
@@ -111,8 +112,8 @@ def xrays() -> dict[str, Picture]:
     ribs = (((y - 0.25 * np.abs(x - 192)) % 36) < 9) & body
     chest = gaussian(170.0 * body - 95 * lungs + 25 * ribs + 40 * (np.abs(x - 192) < 16), 3, preserve_range=True)
     lesion = resize(data.microaneurysms(), (204, 204), order=1, preserve_range=True)
-    return {"phantom": _bytes(phantom), "chest": _bytes(chest + draws.normal(0, 5, chest.shape)),
-            "lesion": _bytes(lesion)}
+    chest = np.clip(16 * (chest + draws.normal(0, 5, chest.shape)), 0, 4095).astype(np.uint16)
+    return {"phantom": _bytes(phantom), "chest, 12 bits": chest, "lesion": _bytes(lesion)}
 
 
 def bands() -> dict[str, Picture]:
@@ -120,7 +121,7 @@ def bands() -> dict[str, Picture]:
     return {f"{count} bands": field_bands(HEIGHT, WIDTH, count) for count in (4, 12, 60)}
 
 
-def field_bands(height: int, width: int, count: int) -> Picture:
+def field_bands(height: int, width: int, count: int) -> NDArray[np.uint8]:
     """Fields with a spectrum each, a river, and noise, like a satellite's."""
     draws, (y, x) = _draws(), _grid(height, width)
     centres = draws.uniform((0, 0), (height, width), (90, 2))
@@ -154,12 +155,12 @@ KINDS: dict[str, Callable[[], dict[str, Picture]]] = {
     "cells": cells, "X-ray": xrays, "bands": bands, "noise": noise, "gradient": gradients, "stripes": stripes}
 
 
-def _page(mode: str, size: tuple[int, int], ground: object, ink: object, points: int, left: int, top: int) -> Image.Image:
+def _page(mode: str, size: tuple[int, int], ground: Any, ink: Any, points: int, left: int, top: int) -> Image.Image:
     """Lines of words of different beginnings."""
-    page = Image.new(mode, size, ground)  # type: ignore[arg-type]
+    page = Image.new(mode, size, ground)
     draw, font = ImageDraw.Draw(page), ImageFont.load_default(points)
     for k, y in enumerate(range(top, size[1] - points, points + 4)):
-        draw.text((left + 12 * (k % 3 == 1), y), (WORDS * 2)[7 * k % len(WORDS) :][: 52 - 9 * (k % 5)], ink, font)  # type: ignore[arg-type]
+        draw.text((left + 12 * (k % 3 == 1), y), (2 * WORDS)[7 * k % len(WORDS) :][: 52 - 9 * (k % 5)], ink, font)
     return page
 
 
@@ -174,7 +175,7 @@ def _grid(height: int = HEIGHT, width: int = WIDTH) -> tuple[NDArray[np.int64], 
     return y, x
 
 
-def _bytes(values: NDArray[np.generic]) -> Picture:
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
     return np.clip(np.rint(values.astype(float)), 0, 255).astype(np.uint8)
 
 
