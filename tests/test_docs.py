@@ -98,6 +98,13 @@ def test_the_page_of_corpora(files: Path) -> None:
         exec(compile(snippet, "batch", "exec"), {})
 
 
+def test_every_guarantee_has_its_test() -> None:
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", (ROOT / "docs/guarantees.md").read_text())
+    assert named
+    for file, test in named:
+        assert any(f"def {test}(" in path.read_text() for path in (ROOT / "tests").rglob(file)), test
+
+
 def known_flags(words: list[str]) -> set[str] | None:
     """The flags of the verb that a command line names; None if it names none."""
     command: Any = get_command(app)
