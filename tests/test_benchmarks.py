@@ -22,8 +22,8 @@ from spit.evaluation.samples import LabelledFolder, labelled_folder
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
 # Photos of a wheel, made images, the project.
-WITHOUT_DATA = {"attention", "attribution", "backbones", "batch", "cliffs", "cpu", "explorer", "large", "limits",
-                "newcomer", "serve"}
+WITHOUT_DATA = {"attention", "attribution", "backbones", "batch", "cliffs", "cpu", "explorer", "kinds", "large",
+                "limits", "newcomer", "serve", "volumes"}
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],
          "phi": ["--images", "nowhere"], "scaling": ["--images", "nowhere"], "tau": ["--images", "nowhere"],
          "throughput": ["--images", "nowhere"], "latency": ["--images", "nowhere"], "peers": ["--images", "nowhere"],
@@ -168,6 +168,20 @@ def test_what_superpixels_cannot_be_compared_on_is_one_line(run: Run, segmented:
     assert "did you mean 'seeds'" in run(*base, "--algorithm", "seed")[1]
     (segmented / "labels" / "coffee_1.npy").write_bytes(b"damaged")
     assert "coffee_1.npy: expected a label map" in run(*base)[1]
+
+
+def test_superpixels_of_drawn_images_stand_beside_slic(run: Run) -> None:
+    assert run("kinds", "--kind", "flat,quadrants", "--runs", "1")[0] == 0
+    lines = run.out.splitlines()  # type: ignore[attr-defined]
+    assert sum(line.startswith(("flat: ", "quadrants: ")) for line in lines) == 18
+    assert "held      squared error at most 1.1 × SLIC's: 18 of 18" in lines
+    assert run("kinds", "--kind", "photo")[0] == 2
+
+
+def test_volumes_stand_beside_slic(run: Run) -> None:
+    assert run("volumes", "--side", "48", "--count", "30", "--runs", "1")[0] == 0
+    assert "held      better recall than slic" in run.out  # type: ignore[attr-defined]
+    assert "held      exactly n, connected: " in run.out  # type: ignore[attr-defined]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TESTED = ("attribution", "published", "segmentation")  # your-own-tokenizer.md and the README have tests of their own
 NEEDED = {"tutorials/serve": "fastapi", "tutorials/corpus": "pyarrow", "tutorials/export": "onnxruntime",
-          "backbones": "transformers"}
+          "backbones": "transformers", "guarantees": "cv2"}
 WALKED = ("quickstart", "models", "tutorials/superpixels", "tutorials/explain", "tutorials/masks",
           "tutorials/fine-tune", *NEEDED, "training")  # from top to bottom, code and commands in turn
 COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
@@ -96,6 +96,13 @@ def test_the_page_of_corpora(files: Path) -> None:
         assert main(shlex.split(line)[1:]) == 0, line
     for snippet in blocks("batch", "python"):
         exec(compile(snippet, "batch", "exec"), {})
+
+
+def test_every_guarantee_has_its_test() -> None:
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", (ROOT / "docs/guarantees.md").read_text())
+    assert named
+    for file, test in named:
+        assert any(f"def {test}(" in path.read_text() for path in (ROOT / "tests").rglob(file)), test
 
 
 def known_flags(words: list[str]) -> set[str] | None:

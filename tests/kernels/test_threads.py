@@ -1,10 +1,12 @@
 import os
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from skimage import data
 
 import spit
 from spit.kernels.concurrency import torch_threads
@@ -66,6 +68,31 @@ def test_labels_do_not_depend_on_threads(tokenizer: spit.Tokenizer) -> None:
         three = tokenizer(images)
     assert torch.equal(one.labels, three.labels)
     assert torch.equal(one.offsets, three.offsets)
+
+
+@pytest.mark.parametrize("options", [{}, {"compactness": 3.0, "refine": 1}, {"mask": True}], ids=str)
+def test_labels_of_one_large_image_do_not_depend_on_threads(options: dict[str, Any]) -> None:
+    image = np.tile(data.coffee(), (2, 2, 1))[:701, :1103]  # large enough to be worth dividing, and not evenly
+    image = np.maximum(image, np.uint8(60))  # with ties
+    if options.get("mask"):
+        options = {"mask": image[..., 0] > 80}
+    partitions = []
+    for count in (1, 2, 16):
+        with torch_threads(count):
+            partitions.append(spit.superpixels(image, 700, **options))
+    assert partitions[0].max() >= 700
+    assert all(np.array_equal(partition, partitions[0]) for partition in partitions)
+
+
+@pytest.mark.parametrize("count", [1, 2, 16])
+def test_labels_do_not_depend_on_the_order_of_images(count: int) -> None:
+    images = torch.randint(0, 5, (20, 3, 24, 31), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    order = torch.randperm(20, generator=torch.Generator().manual_seed(1))
+    tokenizer = spit.SuperpixelTokenizer(method="tree", compactness=0.3, max_tokens=9, refine=2)
+    with torch_threads(count):
+        labels = tokenizer(images[order]).labels
+    for label_map, index in zip(labels, order, strict=True):
+        assert np.array_equal(label_map + 1, spit.superpixels(images[index].movedim(0, -1).numpy(), 9, refine=2))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
