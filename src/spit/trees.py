@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from spit.kernels import Array, numba
 from spit.kernels.numba.dendrogram import raise_merges, rank_merges
-from spit.kernels.rules import COLOR_STEP
+from spit.kernels.rules import COLOR_STEP, finer_count
 from spit.wording import plural
 
 MOST_TIMES = 1e6
@@ -21,8 +21,8 @@ class Tree:
 
     Attributes:
         parents: the pixel after which the region is named that the region named after a pixel merged into.
-        heights: the cost of that merge, the growth of the squared error in squared 8-bit steps, as of three bands, or
-            just above the heights below it if that is larger; ∞ where there was none.
+        heights: the cost of that merge, the growth of the squared error in squared 8-bit steps, as of three bands,
+            times min(|u|, |v|)^⅛, or just above the heights below it if that is larger; ∞ where there was none.
         mask: pixels that belong to regions.
         planes: the image as the tree compares it.
         weights: factors of the squared differences of the planes, then of the positions along each axis.
@@ -73,9 +73,7 @@ class Tree:
         Shape:
             ``(H, W)`` or ``(D, H, W)`` int32, numbered by the first pixels.
         """
-        for name, number in (("n, the number of superpixels,", n), ("min_size", min_size)):
-            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-                raise ValueError(f"expected {name} as a whole number of 1 or more, got {number!r}")
+        _check_counts(n, min_size)
         outside = self.mask.size - self.most
         if min_size == 1:
             return self._labels(self.heights, min(max(int(n), self.fewest), self.most) + outside)
@@ -84,6 +82,20 @@ class Tree:
         heights = np.where(undone, np.float32(np.inf), self.heights)
         labels = self._labels(heights, self.fewest + int(undone.sum()) + outside)
         return absorbed(labels, self.planes, self.weights, int(min_size))
+
+    def refined(self, colors: Array, n: int, sweeps: int, min_size: int = 1) -> Array:
+        """The partition into ``n`` regions after sweeps of boundary moves, see :func:`spit.kernels.reference.recut`.
+
+        Shape:
+            colors ``(C, H, W)`` of integers; labels as of :meth:`at`.
+        """
+        _check_counts(n, min_size)
+        labels = self.at(finer_count(n, sweeps), min_size)
+        if sweeps == 0:
+            return labels
+        masked = self.most < self.mask.size
+        return numba.recut(labels - np.int32(1), self.planes, self.weights, colors, n, sweeps, min_size,
+                           masked) + np.int32(1)
 
     def _labels(self, heights: Array, count: int) -> Array:
         regions: Array = numba.cut_tree(self.parents, heights, count).reshape(self.mask.shape)
@@ -133,6 +145,12 @@ class Tree:
     def __repr__(self) -> str:
         return (f"Tree({self.fewest} to {plural(self.most, 'region')} of an image of "
                 f"{'×'.join(map(str, self.mask.shape))})")
+
+
+def _check_counts(n: int, min_size: int) -> None:
+    for name, number in (("n, the number of superpixels,", n), ("min_size", min_size)):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+            raise ValueError(f"expected {name} as a whole number of 1 or more, got {number!r}")
 
 
 def absorbed(labels: Array, planes: Array, weights: Array, least: int) -> Array:

@@ -54,10 +54,10 @@ def test_parity_on_textures(texture: Texture, seed: int, shape: tuple[int, ...],
 @pytest.mark.parametrize("compactness", [0.0, 0.3, 10.0])
 def test_parity_on_photographs(photo: Callable[[str, int], Tensor], compactness: float) -> None:
     images = torch.stack([photo("astronaut", 96), photo("chelsea", 96)])[:, :, :70]
-    labels = numba.tree_labels(images, 50, compactness)
-    assert torch.equal(labels, reference.tree_labels(images, 50, compactness))
-    assert torch.equal(numba.tree_labels(images[:, :1], 50, compactness),
-                       reference.tree_labels(images[:, :1], 50, compactness))
+    labels = numba.tree_labels(images, 50, compactness, 3)
+    assert torch.equal(labels, reference.tree_labels(images, 50, compactness, 3))
+    assert torch.equal(numba.tree_labels(images[:, :1], 50, compactness, 0),
+                       reference.tree_labels(images[:, :1], 50, compactness, 0))
 
 
 @pytest.mark.usefixtures("torch_threads")
@@ -113,7 +113,7 @@ def test_cuts_are_exact_connected_and_nested(texture: Texture, seed: int, height
     image = texture(seed, (1, 3, height, width), 0, 255).to(torch.uint8)
     finer = torch.arange(height * width)
     for count in range(height * width, 0, -max(height * width // 9, 1)):
-        labels = numba.tree_labels(image, count, compactness)[0]
+        labels = numba.tree_labels(image, count, compactness, 0)[0]
         assert measure.label(labels.numpy(), background=-1, connectivity=1).max() == count == labels.max() + 1
         flat = labels.flatten().long()
         firsts = torch.full((count,), len(flat)).scatter_reduce_(0, flat, torch.arange(len(flat)), "amin")
@@ -139,7 +139,7 @@ def test_dots_do_not_join_their_background_one_a_round(monkeypatch: pytest.Monke
     link = loops.link
     monkeypatch.setattr(loops, "link", lambda *given: rounds.append(len(given[0])) or link(*given))
     image = np.where(np.random.default_rng(0).random((1, 3, 200, 300)) < 0.05, 255, 100).astype(np.uint8)
-    numba.tree_labels(torch.from_numpy(image), 300, compactness)
+    numba.tree_labels(torch.from_numpy(image), 300, compactness, 0)
     assert len(rounds) < 60
 
 
@@ -155,11 +155,11 @@ def test_large_values_need_64_bits() -> None:
 @pytest.mark.usefixtures("torch_threads")
 def test_threads_and_the_batch_change_nothing(texture: Texture) -> None:
     images = torch.cat([texture(seed, (1, 3, 9, 13), 0, 255) for seed in range(11)]).to(torch.uint8)
-    labels = numba.tree_labels(images, 12, 0.3)
+    labels = numba.tree_labels(images, 12, 0.3, 2)
     for image, right in zip(images, labels, strict=True):
-        assert torch.equal(reference.tree_labels(image[None], 12, 0.3)[0], right)
+        assert torch.equal(reference.tree_labels(image[None], 12, 0.3, 2)[0], right)
 
 
 def test_on_a_gpu(gpu: Any, texture: Texture) -> None:
     images = texture(10, (2, 3, 9, 13), 0, 255).to(torch.uint8)
-    assert torch.equal(gpu.tree_labels(images, 12, 0.3), reference.tree_labels(images, 12, 0.3))
+    assert torch.equal(gpu.tree_labels(images, 12, 0.3, 2), reference.tree_labels(images, 12, 0.3, 2))

@@ -4,6 +4,7 @@ Nothing of spit is imported. A region is a list of points; sums, means and neigh
 in every round. numpy serves for float32 alone.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,22 +34,43 @@ def superpixels(image: Any, n: int, compactness: float, mask: Any = None, share:
     return [labels[y * width : (y + 1) * width] for y in range(height)]
 
 
+def joined(image: Any, regions: list[list[tuple[int, int]]], n: int, compactness: float,
+           share: float = 1) -> list[list[tuple[int, int]]]:
+    """Regions, lists of (row, column), joined to n by a tree of theirs."""
+    groups = [[(*colors([int(value) for value in image[pixel]]), *pixel) for pixel in region] for region in regions]
+    number = {pixel: v for v, region in enumerate(regions) for pixel in region}
+    edges = [(v, number[other]) for (y, x), v in number.items() for other in ((y, x + 1), (y + 1, x))
+             if number.get(other, v) != v]
+    weights = [share / 256] * (len(groups[0][0]) - 2) + [compactness * compactness] * 2
+    labels = cut(cluster(groups, weights, edges, None, len(EAGER)), len(groups), min(n, len(groups)))
+    answer: dict[int, list[tuple[int, int]]] = {}
+    for label, region in zip(labels, regions, strict=True):
+        answer.setdefault(label, []).extend(region)
+    return [sorted(answer[label]) for label in sorted(answer)]
+
+
 def colors(values: list[int]) -> list[int]:
-    """Sixteenths of 8-bit steps around the middle; three of them one and a half times as saturated."""
+    """Sixteenths of 8-bit steps around the middle; three of them one and a quarter times as saturated."""
     values = [16 * value - 2048 for value in (values * 3 if len(values) == 1 else values)]
     if len(values) != 3:
         return values
     luma = (1225 * values[0] + 2404 * values[1] + 467 * values[2] + 2048) // 4096
-    return [max(-2048, min(2048, luma + (6144 * (value - luma) + 2048) // 4096)) for value in values]
+    return [max(-2048, min(2048, luma + (5120 * (value - luma) + 2048) // 4096)) for value in values]
 
 
 def tree(points: Sequence[Point], weights: Sequence[float], edges: Sequence[Edge],
          blocks: Sequence[tuple[int, int]] | None = None) -> list[Merge]:
-    regions = {name: [point] for name, point in enumerate(points)}
-    owner = list(range(len(points)))
+    return cluster([[point] for point in points], weights, edges, blocks, 0)
+
+
+def cluster(groups: Sequence[list[Point]], weights: Sequence[float], edges: Sequence[Edge],
+            blocks: Sequence[tuple[int, int]] | None, turns: int) -> list[Merge]:
+    """The merges of groups of points after so many turns."""
+    regions = {name: list(group) for name, group in enumerate(groups)}
+    owner = list(range(len(groups)))
     last = dict.fromkeys(regions, np.float32(0))
     merges: list[Merge] = []
-    for turn in range(len(points) + len(EAGER)):
+    for turn in range(turns, len(groups) + len(EAGER) + 1):
         best: dict[int, tuple[np.float32, int, int]] = {}
         for u, v in {(owner[p], owner[q]) for p, q in edges}:
             if u != v and (blocks is None or turn >= len(EAGER) or blocks[u] == blocks[v]):
@@ -79,14 +101,14 @@ def tree(points: Sequence[Point], weights: Sequence[float], edges: Sequence[Edge
 
 
 def cost(one: list[Point], other: list[Point], weights: Sequence[float]) -> np.float32:
-    """|u||v| / (|u| + |v|) · Σ w (μ_u − μ_v)², rounded to float32."""
+    """|u||v| / (|u| + |v|) · Σ w (μ_u − μ_v)² · min(|u|, |v|)^⅛, rounded to float32."""
     a, b = float(len(one)), float(len(other))
     total = None
     for band, weight in enumerate(weights):
         gap = sum(point[band] for point in one) / len(one) - sum(point[band] for point in other) / len(other)
         term = weight * (gap * gap)
         total = term if total is None else total + term
-    return np.float32((a * b) / (a + b) * total)
+    return np.float32((a * b) / (a + b) * total * math.sqrt(math.sqrt(math.sqrt(min(a, b)))))
 
 
 def chance(name: int) -> int:

@@ -30,7 +30,7 @@ def merges_of(tree: tuple[Any, Any]) -> list[plain_tree.Merge]:
 def test_labels(name: str, image: npt.NDArray[np.uint8], share: float, compactness: float) -> None:
     n = 1 + round(share**2 * (image[..., 0].size - 1))
     with kernels.backend(name):
-        labels = kernels.tree_labels(planes(image)[None], n, compactness)
+        labels = kernels.tree_labels(planes(image)[None], n, compactness, 0)
     assert labels[0].tolist() == plain_tree.superpixels(image, n, compactness)
 
 
@@ -42,7 +42,7 @@ def test_blocks(name: str, shape: tuple[int, ...], values: int) -> None:
     image = np.random.default_rng(0).integers(0, values, shape).astype(np.uint8)
     with kernels.backend(name):
         for n in (1, 9, 60):
-            labels = kernels.tree_labels(planes(image)[None], n, 0.3)
+            labels = kernels.tree_labels(planes(image)[None], n, 0.3, 0)
             assert labels[0].tolist() == plain_tree.superpixels(image, n, 0.3)
 
 
@@ -71,13 +71,30 @@ def test_masks(image: npt.NDArray[np.uint8], share: float, compactness: float, s
     assert labels.tolist() == plain_tree.superpixels(image, n, compactness, mask, SHARE[image.shape[2]])
 
 
-@settings(max_examples=40)
-@given(image=IMAGES, n=st.integers(1, 40), refine=st.integers(0, 3))
-def test_what_users_call(image: npt.NDArray[np.uint8], n: int, refine: int) -> None:
-    labels = plain_tree.superpixels(image, n, 0.3, share=SHARE[image.shape[2]])
+def recut(image: npt.NDArray[np.uint8], n: int, refine: int, share: float) -> list[list[int]]:
+    labels = plain_tree.superpixels(image, n if refine < 2 else 2 * n, 0.3, share=share)
     colors = plain_superpixels.pixel_values(planes(image).tolist())
-    regions = plain_superpixels.refined(colors, plain_superpixels.regions_of(labels), refine)
-    assert spit.superpixels(image, n, refine=refine, start_label=0).tolist() == plain_superpixels.labels_of(regions)
+    regions = plain_superpixels.refined(colors, plain_superpixels.regions_of(labels), min(refine, 1))
+    if refine > 1:
+        regions = plain_tree.joined(image, regions, n, 0.3, share)
+        regions = plain_superpixels.refined(colors, regions, refine - 1)
+    return plain_superpixels.labels_of(regions)
+
+
+@settings(max_examples=60)
+@given(image=IMAGES, n=st.integers(1, 40), refine=st.integers(0, 4))
+def test_what_users_call(image: npt.NDArray[np.uint8], n: int, refine: int) -> None:
+    labels = spit.superpixels(image, n, compactness=0.3, min_size=1, refine=refine, start_label=0)
+    assert labels.tolist() == recut(image, n, refine, SHARE[image.shape[2]])
+
+
+@BACKENDS
+@settings(max_examples=30)
+@given(image=IMAGES, n=st.integers(1, 40), refine=st.integers(0, 4))
+def test_what_models_take(name: str, image: npt.NDArray[np.uint8], n: int, refine: int) -> None:
+    with kernels.backend(name):
+        labels = kernels.tree_labels(planes(image)[None], n, 0.3, refine)
+    assert labels[0].tolist() == recut(image, n, refine, 1)
 
 
 @pytest.mark.parametrize("name", range(100))

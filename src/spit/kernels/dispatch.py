@@ -22,8 +22,9 @@ from spit.options import check_choice
 __all__ = [
     "BACKENDS", "SCALE", "Levels", "Rules", "backend", "between", "color_patches", "compose", "cut_tree", "diffuse",
     "draw_sites", "exact_sqrt", "gradient_histogram", "graph_tree", "grid_tree", "level_offsets", "look_up",
-    "nearest_sites", "on_gpu", "pieces", "position_histogram", "recorded", "refine", "region_boxes", "region_features",
-    "region_sizes", "saturate", "scharr", "superpixel_features", "superpixel_labels", "superpixels", "tree_labels",
+    "nearest_sites", "on_gpu", "pieces", "position_histogram", "recorded", "recut", "refine", "region_boxes",
+    "region_features", "region_sizes", "region_tree", "saturate", "scharr", "superpixel_features", "superpixel_labels",
+    "superpixels", "tree_labels",
 ]
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -99,6 +100,8 @@ tree_labels = _dispatched(reference.tree_labels)
 grid_tree = _dispatched(reference.grid_tree)
 graph_tree = _dispatched(reference.graph_tree)
 cut_tree = _dispatched(reference.cut_tree)
+recut = _dispatched(reference.recut)
+region_tree = _dispatched(reference.region_tree)
 draw_sites = _dispatched(reference.draw_sites)
 nearest_sites = _dispatched(reference.nearest_sites)
 region_boxes = _dispatched(reference.region_boxes)

@@ -12,7 +12,7 @@ Features = Literal["paper", "saturated"]
 SelfLoop = Literal["clipped", "paper", "none"]
 Method = Literal["paper", "tree"]
 
-TREE_COMPACTNESS = 0.3  # of the methods' default, see docs/superpixels.md
+TREE_COMPACTNESS = 0.4  # of the methods' default, see docs/superpixels.md
 
 _LOOP_CLIPS: dict[SelfLoop, float | None] = {"clipped": 0.75, "paper": math.inf, "none": None}
 
@@ -53,7 +53,7 @@ class SuperpixelOptions(Options):
     compactness: float = option(
         0.0, "Weight λ of the bounding box's density beside similarity; 1 gives the most compact regions. The "
              "authors' release has another unit: its 0.1 is 0.4706 here. With method tree, the weight of a pixel of "
-             "distance beside one step of 255 in colour: 0.3 follows edges, 10 gives nearly squares", least=0, most=1e6)
+             "distance beside one step of 255 in colour: 0.4 follows edges, 10 gives nearly squares", least=0, most=1e6)
     merge_threshold: float = option(
         0.0, "After the last level, join neighbours whose mean features, in [-1, 1], are closer than this Euclidean "
              "distance (App. B); 0 joins none", least=0, most=1e6)

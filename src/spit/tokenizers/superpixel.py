@@ -34,14 +34,17 @@ class SuperpixelTokenizer(SuperpixelOptions, NestedTokenizer):
 
     def partition(self, block: Tensor) -> Partition:
         if self.method == "tree":
-            return self.refined(self._tree_cut(block, self.tree_count(block[0, 0].numel())), block)
+            return self._tree_cut(block, self.tree_count(block[0, 0].numel()), self.refine)
         pixels, options = (quantize(block),), (self.features, self.rules())
         whole = self.max_tokens is None  # nothing there waits for the device
         labels, offsets = kernels.recorded(_cut, pixels, options) if whole else _cut(pixels, options)
         return self.refined(Partition._trusted((labels,), offsets), block)
 
-    def _tree_cut(self, block: Tensor, count: int) -> Partition:
-        labels = kernels.tree_labels(quantize(block), count, float(self.compactness))
+    def refined(self, part: Partition, block: Tensor) -> Partition:
+        return self.partition(block) if self.method == "tree" and self.refine > 0 else super().refined(part, block)
+
+    def _tree_cut(self, block: Tensor, count: int, sweeps: int = 0) -> Partition:
+        labels = kernels.tree_labels(quantize(block), count, float(self.compactness), sweeps)
         return Partition._trusted((labels,), offsets_of(torch.full((len(block),), count, device=block.device)))
 
     def levels_of(self, block: Tensor) -> Hierarchy:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from spit.kernels import Array
-from spit.kernels.concurrency import thread_count
 from spit.kernels.numba.compilation import compiled, inlined
 from spit.kernels.numba.regions import check_labels
-from spit.kernels.numba.threads import for_each_image, spans
+from spit.kernels.numba.threads import for_each_image, spans, threads_left
+from spit.kernels.numba.tree_blocks import sum_grid
 
 F = np.float32
 U = np.uint64
@@ -18,43 +18,31 @@ PIXELS_PER_THREAD = 2**19
 def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int, least: int = 1, masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.refine`."""
     check_labels(labels, offsets, lowest=-1 if masked else 0)
-    threads = max(thread_count() // len(labels), 1)
-    return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps, least,
-                                                                              threads),
+    return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps, least),
                                    labels, np.diff(offsets).tolist(), pixels))
 
 
-def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: int, threads: int) -> Array:
+def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: int) -> Array:
     channels, height, width = planes.shape
     padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image or mask
     padded[1:-1, 1:-1] = labels
     np.minimum(padded, np.uint32(count), out=padded)  # −1 is nobody's too
-    sums = np.zeros((count + 1, channels + 2), np.int64)  # and the size, and how many pixels may leave in a visit
-    _sum_regions(padded, planes, sums)
+    sums = np.zeros((count + 1, 4 * (channels // 4 + 1)), np.int64)  # the last column is the size
+    sum_grid(planes[:, None], padded[None, 1:-1, 1:-1], 0, sums)
+    spare = np.empty(count + 1, np.int64)  # how many pixels may leave in a visit
     table = np.full((channels + 2, count + 1), np.inf, np.float32)  # a mean a channel, and two factors, see _tabulate
     table[:channels, count] = 0
-    parts = spans((height + 1) // 2, min(threads, -(-labels.size // PIXELS_PER_THREAD)))
+    parts = spans((height + 1) // 2, min(threads_left(), -(-labels.size // PIXELS_PER_THREAD)))
     moves = [np.empty((2, (last - first) * (width // 2 + 1) + 1), np.uint32) for first, last in parts]
     for visit in range(4 * sweeps):
-        _tabulate(sums, least, table)
+        _tabulate(sums, least, spare, table)
         counts = for_each_image(lambda part, out, start=visit % 4: _decide(padded, planes, table, part, start, out),
                                 parts, moves)
         for out, moved in zip(moves, counts, strict=True):
-            _move(padded, planes, out[:, :moved], sums)
+            _move(padded, planes, out[:, :moved], spare, sums)
     refined = padded[1:-1, 1:-1].astype(np.int32)
     refined[refined == count] = -1
     return refined
-
-
-@compiled
-def _sum_regions(padded: Array, planes: Array, sums: Array) -> None:
-    channels, height, width = planes.shape
-    for y in range(height):
-        for x in range(width):
-            row = sums[padded[y + 1, x + 1]]
-            row[channels] += 1
-            for c in range(channels):
-                row[c] += planes[c, y, x]
 
 
 @compiled
@@ -65,14 +53,15 @@ def _decide(padded: Array, planes: Array, table: Array, part: tuple[int, int], s
     """
     channels, height, width = planes.shape
     nobody = np.uint32(table.shape[1] - 1)
-    free, left = np.empty(width, np.bool_), U(0)
+    free = np.empty(width, np.bool_)
+    left: Any = U(0)
     movable, to, near, there = (np.empty(width + 1, np.uint32), np.empty(width + 1, np.uint32),
                                 np.empty(width + 1, np.uint32), np.empty(width + 1, np.uint32))
     colors, distance, best = np.empty((channels, width), F), np.empty(width, F), np.empty(width, F)
     for y in range(2 * part[0] + start // 2, min(2 * part[1], height), 2):
         above, here, below = padded[U(y)], padded[U(y + 1)], padded[U(y + 2)]
         _removable(above, here, below, nobody, free)
-        k = U(0)
+        k: Any = U(0)
         for x in range(start % 2, width, 2):
             movable[k] = x
             k += U(free[x])
@@ -87,17 +76,17 @@ def _decide(padded: Array, planes: Array, table: Array, part: tuple[int, int], s
         for side in range(4):
             row = above if side == 0 else below if side == 3 else here
             step = U(0 if side == 1 else 2 if side == 2 else 1)
-            m = U(0)
+            m: Any = U(0)
             for i in range(k):  # the pixels with another region at this side
                 near[m] = i
                 there[m] = row[U(movable[i]) + step]
                 m += U(there[m] != here[U(movable[i]) + U(1)])
             _errors(colors, near, there, table, table[channels + 1], m, distance)
             for j in range(m):
-                i = U(near[j])
-                better = distance[j] < best[i]
-                best[i] = distance[j] if better else best[i]
-                to[i] = there[j] if better else to[i]
+                p = U(near[j])
+                better = distance[j] < best[p]
+                best[p] = distance[j] if better else best[p]
+                to[p] = there[j] if better else to[p]
         for i in range(k):
             moves[0, left] = y * width + movable[i]
             moves[1, left] = to[i]
@@ -106,29 +95,30 @@ def _decide(padded: Array, planes: Array, table: Array, part: tuple[int, int], s
 
 
 @compiled
-def _move(padded: Array, planes: Array, moves: Array, sums: Array) -> None:
+def _move(padded: Array, planes: Array, moves: Array, spare: Array, sums: Array) -> None:
     """Move the pixels, the first ones of each region as far as it has pixels to give."""
     channels, _, width = planes.shape
+    size = sums.shape[1] - 1
     for i in range(moves.shape[1]):
         y, x = divmod(np.int64(moves[0, i]), width)
         own, to = padded[y + 1, x + 1], moves[1, i]
-        if sums[own, channels + 1] > 0:
+        if spare[own] > 0:
             padded[y + 1, x + 1] = to
-            sums[own, channels + 1] -= 1
-            sums[own, channels] -= 1
-            sums[to, channels] += 1
+            spare[own] -= 1
+            sums[own, size] -= 1
+            sums[to, size] += 1
             for c in range(channels):
                 sums[own, c] -= planes[c, y, x]
                 sums[to, c] += planes[c, y, x]
 
 
 @compiled
-def _tabulate(sums: Array, least: int, table: Array) -> None:
+def _tabulate(sums: Array, least: int, spare: Array, table: Array) -> None:
     """μ_v, |v| / (|v| − 1) and |v| / (|v| + 1) of every region; nobody's region stays at ∞."""
-    channels = sums.shape[1] - 2
+    channels, last = len(table) - 2, sums.shape[1] - 1
     for v in range(len(sums) - 1):
-        sums[v, channels + 1] = sums[v, channels] - least
-        size = F(sums[v, channels])
+        spare[v] = sums[v, last] - least
+        size = F(sums[v, last])
         for c in range(channels):
             table[c, v] = F(sums[v, c]) / size
         table[channels, v] = size / max(size - F(1), F(1))

@@ -1,5 +1,6 @@
-"""One thread per image: compiled loops release the GIL and share nothing between images."""
+"""Threads for images and for parts of one: compiled loops release the GIL and share nothing between images."""
 
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -7,25 +8,38 @@ from typing import Any
 
 from spit.kernels.concurrency import thread_count
 
+_OF_THIS_THREAD = threading.local()
+
+
+def threads_left() -> int:
+    """:func:`thread_count`, or what a loop over images leaves to each of them."""
+    return getattr(_OF_THIS_THREAD, "threads", None) or thread_count()
+
 
 def for_each_image(kernel: Callable[..., Any], *images: Iterable[Any]) -> list[Any]:
-    """Call a kernel for every image, on :func:`thread_count` threads, and collect what it returns.
+    """Call a kernel for every image, on :func:`threads_left` threads, and collect what it returns.
 
     The calling thread is one of them; the others end with the call. Raises an error of any image. A loader's worker
-    process, where torch has one thread, makes the calls in turn.
+    process, where torch has one thread, makes the calls in turn. Loops in the kernel share the threads that are left.
 
     Args:
         images: the kernel's arguments, an array or a list each with an entry for each image.
     """
     calls = list(zip(*images, strict=True))
-    threads = min(thread_count(), len(calls))
+    total = threads_left()
+    threads = min(total, len(calls))
     if threads <= 1:
         return [kernel(*call) for call in calls]
     answers: list[Any] = [None] * len(calls)
 
     def work(first: int) -> None:  # a task for each image would cost as much as a small kernel
-        for b in range(first, len(calls), threads):
-            answers[b] = kernel(*calls[b])
+        before = getattr(_OF_THIS_THREAD, "threads", None)
+        _OF_THIS_THREAD.threads = total // threads
+        try:
+            for b in range(first, len(calls), threads):
+                answers[b] = kernel(*calls[b])
+        finally:
+            _OF_THIS_THREAD.threads = before
 
     with ThreadPoolExecutor(threads - 1, thread_name_prefix="spit") as pool:
         others = [pool.submit(work, first) for first in range(1, threads)]

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from spit.kernels import Array
-from spit.kernels.concurrency import thread_count
 from spit.kernels.numba.compilation import compiled
 from spit.kernels.numba.contraction import contract_edges, sum_regions
 from spit.kernels.numba.forest import DIGIT, smallest
 from spit.kernels.numba.preprocess import saturate
-from spit.kernels.numba.threads import for_each_image, spans
-from spit.kernels.numba.tree_blocks import grid_edges, grow_blocks
-from spit.kernels.numba.tree_rounds import BANDS, INFINITY, average, link, merge
-from spit.kernels.rules import BLOCK_SIDES, COLOR_STEP, EAGER, SCALE, TREE_PUSH, tree_weights
+from spit.kernels.numba.refinement import refine
+from spit.kernels.numba.threads import for_each_image, spans, threads_left
+from spit.kernels.numba.tree_blocks import grid_edges, grow_blocks, sum_grid
+from spit.kernels.numba.tree_rounds import BANDS, INFINITY, average, columns, link, merge
+from spit.kernels.rules import BLOCK_SIDES, COLOR_STEP, EAGER, SCALE, TREE_PUSH, finer_count, tree_weights
 
 U = np.uint64
 
@@ -43,17 +43,46 @@ class Blocks(NamedTuple):
     tops: Array
 
 
-def tree_labels(pixels: Array, count: int, compactness: float) -> Array:
+def tree_labels(pixels: Array, count: int, compactness: float, sweeps: int) -> Array:
     """See :func:`spit.kernels.reference.tree_labels`."""
     weights = np.array(tree_weights(pixels.shape[1], compactness))
-    labels = np.empty((len(pixels), *pixels.shape[2:]), np.int32)
-    threads = max(thread_count() // len(pixels), 1)
 
-    def cut(planes: Array, out: Array) -> None:
-        out[...] = cut_tree(*grid_tree(planes, weights, None, threads), min(count, out.size)).reshape(out.shape)
+    def cut(planes: Array, image: Array) -> Array:
+        tree, size = grid_tree(planes, weights, None), planes[0].size
+        if sweeps == 0:
+            return cut_tree(*tree, min(count, size)).reshape(planes.shape[1:])
+        fine = cut_tree(*tree, min(finer_count(count, sweeps), size)).reshape(planes.shape[1:])
+        return recut(fine, planes, weights, image, count, sweeps)
 
-    for_each_image(cut, tree_colors(pixels), labels)
-    return labels
+    return np.stack(for_each_image(cut, tree_colors(pixels), pixels))
+
+
+def recut(fine: Array, planes: Array, weights: Array, pixels: Array, count: int, sweeps: int, least: int = 1,
+          masked: bool = False) -> Array:
+    """See :func:`spit.kernels.reference.recut`."""
+    regions = int(fine.max()) + 1
+    labels, left = fine, regions
+    if sweeps > 1:
+        labels = refine(fine[None], np.array([0, regions]), pixels[None], 1, least, masked)[0]
+        parents, heights = region_tree(planes, labels, weights)
+        cut = cut_tree(parents, heights, max(min(count, regions), int(np.isinf(heights).sum())))
+        left = int(cut.max()) + 1
+        labels = np.where(labels >= 0, cut[labels], np.int32(-1)) if masked else cut[labels]
+        sweeps -= 1
+    answer: Array = refine(labels[None], np.array([0, left]), pixels[None], sweeps, least, masked)[0]
+    return answer
+
+
+def region_tree(planes: Array, labels: Array, weights: Array) -> tuple[Array, Array]:
+    """See :func:`spit.kernels.reference.region_tree`."""
+    grid = labels.reshape(-1, *labels.shape[-2:])
+    count = int(labels.max()) + 1
+    sums = np.zeros((count + 1, _lanes(_padded(weights))), np.int64)
+    sum_grid(planes.reshape(len(planes), *grid.shape), grid, planes.ndim - 1, sums)
+    parents, heights = np.arange(count, dtype=np.int32), np.full(count, INFINITY, np.int32)
+    tree = (parents, heights)
+    cluster(grid_edges(grid), sums[:count], parents.copy(), np.zeros_like(parents), weights, tree, len(EAGER))
+    return parents, heights.view(np.float32)
 
 
 def tree_colors(pixels: Array) -> Array:
@@ -63,9 +92,9 @@ def tree_colors(pixels: Array) -> Array:
     return saturate(colors, TREE_PUSH) if colors.shape[1] == 3 else colors
 
 
-def grid_tree(planes: Array, weights: Array, mask: Array | None, threads: int | None = None) -> tuple[Array, Array]:
+def grid_tree(planes: Array, weights: Array, mask: Array | None) -> tuple[Array, Array]:
     """See :func:`spit.kernels.reference.grid_tree`."""
-    blocks = grid_blocks(planes, weights, mask, threads=threads)
+    blocks = grid_blocks(planes, weights, mask)
     edges = grid_edges(blocks.labels.reshape(-1, *planes.shape[-2:]))
     parents, heights = blocks.parents.reshape(-1), blocks.heights.reshape(-1)
     cluster(edges, blocks.sums, blocks.names, blocks.tops, weights, (parents, heights), len(EAGER))
@@ -73,7 +102,7 @@ def grid_tree(planes: Array, weights: Array, mask: Array | None, threads: int | 
 
 
 def grid_blocks(planes: Array, weights: Array, mask: Array | None, corner: tuple[int, ...] = (0, 0, 0),
-                shape: tuple[int, ...] | None = None, threads: int | None = None) -> Blocks:
+                shape: tuple[int, ...] | None = None) -> Blocks:
     """The first rounds of a part of a grid.
 
     Args:
@@ -91,7 +120,7 @@ def grid_blocks(planes: Array, weights: Array, mask: Array | None, corner: tuple
     axis = 0 if part.shape[1] > sides[0] else 1
     sizes = part.shape[1:3]
     chunks = [(side * first, min(side * last, size)) for side, size in ((sides[axis], sizes[axis]),)
-              for first, last in spans(-(-size // side), thread_count() if threads is None else threads)]
+              for first, last in spans(-(-size // side), threads_left())]
     steps = np.ascontiguousarray(weights[len(planes) :], np.float64)
 
     def grow(first: int, last: int) -> tuple[Array, Array, Array]:
@@ -126,7 +155,7 @@ def cluster(edges: Array, sums: Array, names: Array, tops: Array, weights: Array
         edges ``(E, 2)``, sums ``(V, L)``, names and tops ``(V,)``, tree ``(P,)`` each.
     """
     scale = _padded(weights)
-    rows = np.empty((len(sums), 8 * (len(scale) // 8 + 1)))  # one that is filled is a cache line
+    rows = np.empty((len(sums), columns(len(scale))))
     while len(edges) > 0:
         ratio = EAGER[rounds] if rounds < len(EAGER) else 0.0
         means = rows[: len(sums)]

@@ -13,7 +13,7 @@ from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
 from spit.kernels.numba.contraction import add_four, contract_edges, sum_regions
 from spit.kernels.numba.forest import components
-from spit.kernels.numba.tree_rounds import INFINITY, NONE, average, chance, link, merge
+from spit.kernels.numba.tree_rounds import INFINITY, NONE, average, chance, columns, link, merge
 from spit.kernels.rules import EAGER
 
 D = np.float64
@@ -133,7 +133,7 @@ def _grow_block(values: Array, here: Array, places: Array, shape: tuple[int, int
     for p in range(points):
         labels[p] = labels[p] if here[p] else -1
     edges = grid_edges(labels.reshape(shape))
-    means = np.empty((count, 8 * (len(scale) // 8 + 1)))  # one that is filled is a cache line
+    means = np.empty((count, columns(len(scale))))
     for r in range(1, len(RATIOS)):
         means = means[: len(sums)]
         average(sums, means)
@@ -249,6 +249,31 @@ def _sum_points(values: Array, places: Array, inside: Array, labels: Array, axes
                     column[p] = inside[p] if c == lanes - 1 else 0
         for p in range(len(labels)):
             add_four(sums, U(labels[p]), U(first), columns[0, p], columns[1, p], columns[2, p], columns[3, p])
+
+
+@compiled
+def sum_grid(planes: Array, labels: Array, axes: int, sums: Array) -> None:
+    """Add up the bands, places and points of every region of a grid, ``(D, H, W)``; the last row is for negative ones.
+
+    ``axes`` are how many of the places count, from the last one.
+    """
+    depth, height, width = labels.shape
+    columns, regions = np.zeros((sums.shape[1], width), np.int32), np.empty(width, np.uint32)
+    columns[-1] = 1
+    if axes > 0:
+        columns[len(planes) + axes - 1] = np.arange(width)
+    for z in range(depth):
+        for y in range(height):
+            for x in range(width):
+                regions[x] = labels[z, y, x] if labels[z, y, x] >= 0 else len(sums) - 1
+            for axis in range(1, axes):
+                columns[len(planes) + axes - 1 - axis] = y if axis == 1 else z
+            for c in range(0, sums.shape[1], 4):
+                for k in range(c, min(c + 4, len(planes))):
+                    columns[k] = planes[k, z, y]
+                first, second, third, fourth = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
+                for x in range(width):
+                    add_four(sums, U(regions[x]), U(c), first[x], second[x], third[x], fourth[x])
 
 
 @compiled

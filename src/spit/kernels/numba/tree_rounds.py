@@ -7,6 +7,7 @@ Heights are kept as bits, which have the order of the floats. A key is a cost, w
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
@@ -20,19 +21,31 @@ NONE = np.iinfo(np.int64).max
 """A key above all others."""
 INFINITY = int(np.array(np.inf, np.float32).view(np.int32))
 BANDS = 5  # at least: a colour image with positions; further ones have the weight 0, which changes no cost
+ROOTS = np.sqrt(np.sqrt(np.sqrt(np.arange(4096.0))))  # |v|^⅛ of small regions
 BLOCK = 2048  # edges whose costs fit in the nearest cache
 
 
 @compiled
 def average(sums: Array, means: Array) -> None:
-    """Means of the bands, and the sizes in the last column."""
+    """Means of the bands, |v|^⅛ and |v|; ``means`` has :func:`columns` columns."""
     lanes, last = sums.shape[1], means.shape[1] - 1
+    used = min(lanes - 1, last - 1)
     for v in range(len(sums)):
         row, out = sums[U(v)], means[U(v)]
         size = D(row[lanes - 1])
-        for c in range(lanes - 1):
+        for c in range(used):
             out[c] = D(row[c]) / size
         out[last] = size
+        if row[lanes - 1] < len(ROOTS):
+            out[last - 1] = ROOTS[U(row[lanes - 1])]
+        else:
+            out[last - 1] = np.sqrt(np.sqrt(np.sqrt(size)))
+
+
+@register_jitable  # for Python too
+def columns(bands: int) -> int:
+    """Columns of a table of means; a row that is filled is a cache line."""
+    return 8 * ((bands + 9) // 8)
 
 
 @compiled
@@ -80,7 +93,8 @@ def _edge_keys(edges: Array, means: Array, scale: Array, chances: Array, distanc
             distance[e] = distance[e] + _term(means[U(edges[e, 0])], means[U(edges[e, 1])], U(c), scale)
     for e in range(len(edges)):
         a, b = means[U(edges[e, 0]), size], means[U(edges[e, 1]), size]
-        cost[e] = F((a * b) / (a + b) * distance[e])
+        evenness = min(means[U(edges[e, 0]), size - U(1)], means[U(edges[e, 1]), size - U(1)])
+        cost[e] = F((a * b) / (a + b) * distance[e] * evenness)
     bits = cost.view(np.int32)
     for e in range(len(edges)):
         keys[e] = np.int64(bits[e]) << 32 | np.int64(chances[U(edges[e, 0])] ^ chances[U(edges[e, 1])])

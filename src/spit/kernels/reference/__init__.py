@@ -18,14 +18,14 @@ from spit.kernels.reference.preprocess import diffuse, look_up
 from spit.kernels.reference.refinement import refine
 from spit.kernels.reference.regions import region_boxes
 from spit.kernels.reference.superpixels import between, superpixel_labels, superpixels
-from spit.kernels.reference.tree import cut_tree, graph_tree, grid_tree, tree_labels
+from spit.kernels.reference.tree import cut_tree, graph_tree, grid_tree, recut, region_tree, tree_labels
 from spit.kernels.reference.voronoi import nearest_sites
 from spit.kernels.sites import draw_sites
 
 __all__ = [
     "between", "color_patches", "cut_tree", "diffuse", "draw_sites", "gradient_histogram", "graph_tree", "grid_tree",
-    "look_up", "nearest_sites", "position_histogram", "refine", "region_boxes", "region_features", "saturate", "scharr",
-    "superpixel_features", "superpixel_labels", "superpixels", "tree_labels",
+    "look_up", "nearest_sites", "position_histogram", "recut", "refine", "region_boxes", "region_features",
+    "region_tree", "saturate", "scharr", "superpixel_features", "superpixel_labels", "superpixels", "tree_labels",
 ]
 
 superpixel_features = in_turn(look_up, diffuse)

@@ -3,9 +3,10 @@
 Not in the paper. Each round, regions that are each other's cheapest neighbour join, all such pairs at once, until every
 connected component of the graph is one region. The first rounds are more eager, and stay within fixed blocks of a grid,
 so that threads share an image and a large one is read part by part. The cost of joining u and v is the growth of the
-squared error (Ward, 1963), with the position among the bands:
+squared error (Ward, 1963), with the position among the bands, times a power of the smaller size, so that sizes are more
+even and regions follow objects more than texture:
 
-    |u||v| / (|u| + |v|) · Σ_c w_c (μ_u,c − μ_v,c)²
+    |u||v| / (|u| + |v|) · Σ_c w_c (μ_u,c − μ_v,c)² · min(|u|, |v|)^⅛
 
 A region is named by the point it grew from; when it joins another, that name is gone. So a tree of P points is a
 pointer and a height for each point, and the P − n lowest pointers are a partition into n regions, nested in n.
@@ -16,24 +17,68 @@ bits, tie. Ties go to the pair with the smallest :func:`chance`. At one region t
 open, and the choices form a forest: on a longer cycle all costs and chances would be equal.
 """
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from spit.kernels.portable import running_sum, tree_colors
 from spit.kernels.reference.contraction import contract_edges
 from spit.kernels.reference.forest import components
-from spit.kernels.rules import BLOCK_SIDES, DWARF, DWARF_RATIO, EAGER, tree_weights
+from spit.kernels.reference.refinement import refine
+from spit.kernels.rules import BLOCK_SIDES, DWARF, DWARF_RATIO, EAGER, finer_count, tree_weights
 
 
-def tree_labels(pixels: Tensor, count: int, compactness: float) -> Tensor:
-    """The partition of every image into ``count`` regions, or as many as it has pixels.
+def tree_labels(pixels: Tensor, count: int, compactness: float, sweeps: int) -> Tensor:
+    """The partition of every image into ``count`` regions, or as many as it has pixels, after ``sweeps`` of refinement.
 
     Shape:
         pixels ``(B, C, H, W)`` uint8 to labels ``(B, H, W)`` int32.
     """
     weights = torch.tensor(tree_weights(pixels.shape[1], compactness), dtype=torch.float64)
-    trees = [grid_tree(planes, weights, None) for planes in tree_colors(pixels)]
-    return torch.stack([cut_tree(*tree, min(count, len(tree[0]))) for tree in trees]).view(-1, *pixels.shape[2:])
+    labels = []
+    for planes, image in zip(tree_colors(pixels), pixels, strict=True):
+        tree = grid_tree(planes, weights, None)
+        fine = cut_tree(*tree, min(finer_count(count, sweeps), len(tree[0]))).view(image.shape[1:])
+        labels.append(recut(fine, planes, weights, image, count, sweeps))
+    return torch.stack(labels)
+
+
+def recut(fine: Tensor, planes: Tensor, weights: Tensor, pixels: Tensor, count: int, sweeps: int, least: int = 1,
+          masked: bool = False) -> Tensor:
+    """Refine a partition; with two sweeps or more, after the first join its regions to ``count`` by another tree.
+
+    Shape:
+        fine ``(H, W)`` int32, as are the labels; planes ``(C, H, W)`` and weights ``(C + 2,)`` as of :func:`grid_tree`;
+        pixels, least and masked as of :func:`~spit.kernels.reference.refine`.
+    """
+    regions = int(fine.max()) + 1
+    labels, left = fine, regions
+    if sweeps > 1:
+        labels = refine(fine[None], torch.tensor([0, regions]), pixels[None], 1, least, masked)[0]
+        parents, heights = region_tree(planes, labels, weights)
+        left = max(min(count, regions), int(heights.isinf().sum()))
+        labels = torch.where(labels >= 0, cut_tree(parents, heights, left)[labels.long()], -1)
+        sweeps -= 1
+    return refine(labels[None], torch.tensor([0, left]), pixels[None], sweeps, least, masked)[0]
+
+
+def region_tree(planes: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The tree of the regions of a partition, named by their labels.
+
+    Shape:
+        planes ``(C, *shape)`` of integers, labels ``(*shape,)`` int32, −1 for no region; the tree as of
+        :func:`graph_tree`, without the eager rounds.
+    """
+    inside = labels.flatten() >= 0
+    regions, axes = labels.flatten()[inside].long(), _axes(labels.shape)
+    points = torch.cat([planes.long(), axes]).flatten(1).T[inside]
+    sizes = torch.bincount(regions)
+    sums = points.new_zeros(len(sizes), points.shape[1]).index_add_(0, regions, points)
+    pairs = labels.flatten().long()[_grid_edges(labels.shape)]
+    pairs = pairs[(pairs >= 0).all(1) & (pairs[:, 0] != pairs[:, 1])]
+    return _cluster(sums, sizes, weights, pairs, None, len(EAGER))
 
 
 def grid_tree(planes: Tensor, weights: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -44,35 +89,37 @@ def grid_tree(planes: Tensor, weights: Tensor, mask: Tensor | None) -> tuple[Ten
         and the axes, mask ``(H, W)`` or ``(D, H, W)`` bool; the tree as in :func:`graph_tree`.
     """
     shape = planes.shape[1:]
-    axes = torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij"))
+    axes = _axes(shape)
     points = torch.cat([planes.long(), axes]).flatten(1).T
-    names = torch.arange(len(points)).view(shape)
-    pairs = [(names.narrow(axis, 0, size - 1), names.narrow(axis, 1, size - 1)) for axis, size in enumerate(shape)]
-    edges = torch.cat([torch.stack([first.flatten(), second.flatten()], 1) for first, second in pairs])
+    edges = _grid_edges(shape)
     sides = torch.tensor(BLOCK_SIDES[len(shape)][-len(shape) :]).view(-1, *[1] * len(shape))
     blocks = ((axes // sides) * torch.tensor([2**40, 2**20, 1][-len(shape) :]).view(sides.shape)).sum(0).flatten()
     if mask is not None:
         edges = edges[mask.flatten()[edges].all(1)]
-    return graph_tree(points, weights, edges, blocks)
+    return _cluster(points, torch.ones(len(points), dtype=torch.int64), weights, edges, blocks, 0)
 
 
-def graph_tree(points: Tensor, weights: Tensor, edges: Tensor, blocks: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def graph_tree(points: Tensor, weights: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     """The tree of any graph.
 
     Mutual choices join, and more, see :func:`choose`. A height is the cost, or
     the next float32 above the last heights of both regions if that is larger, so that regions of a cut are connected.
 
-    Args:
-        blocks: in the rounds of :data:`~spit.kernels.rules.EAGER`, regions join within a block alone.
-
     Shape:
         points ``(P, D)`` of integers, weights ``(D,)`` float64, edges ``(E, 2)`` to parents ``(P,)`` int32, the point
         itself for the last name of a component, and heights ``(P,)`` float32, ∞ there.
     """
-    parents, heights = torch.arange(len(points)), torch.full((len(points),), torch.inf)
-    names, tops = parents.clone(), torch.zeros(len(points), dtype=torch.int32)  # tops: the last height of a region
-    sums, sizes = points.long(), torch.ones_like(parents)
-    rounds = 0
+    return _cluster(points.long(), torch.ones(len(points), dtype=torch.int64), weights, edges, None, 0)
+
+
+def _cluster(sums: Tensor, sizes: Tensor, weights: Tensor, edges: Tensor, blocks: Tensor | None,
+             rounds: int) -> tuple[Tensor, Tensor]:
+    """The tree of regions with sums ``(V, D)`` and sizes ``(V,)`` int64, after so many rounds.
+
+    In the rounds of :data:`~spit.kernels.rules.EAGER` regions join within a block alone.
+    """
+    parents, heights = torch.arange(len(sums)), torch.full((len(sums),), torch.inf)
+    names, tops = parents.clone(), torch.zeros(len(sums), dtype=torch.int32)  # tops: the last height of a region
     while len(edges) > 0:
         inner = edges
         if blocks is not None and rounds < len(EAGER):
@@ -91,12 +138,25 @@ def graph_tree(points: Tensor, weights: Tensor, edges: Tensor, blocks: Tensor | 
     return parents.int(), heights
 
 
+def _axes(shape: Sequence[int]) -> Tensor:
+    """The place of each point of a grid along each axis, ``(len(shape), *shape)``."""
+    return torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij"))
+
+
+def _grid_edges(shape: Sequence[int]) -> Tensor:
+    """Pairs of neighbouring points of a grid, by their numbers, ``(E, 2)``."""
+    names = torch.arange(math.prod(shape)).view(*shape)
+    pairs = [(names.narrow(axis, 0, size - 1), names.narrow(axis, 1, size - 1)) for axis, size in enumerate(shape)]
+    return torch.cat([torch.stack([first.flatten(), second.flatten()], 1) for first, second in pairs])
+
+
 def link(edges: Tensor, sums: Tensor, sizes: Tensor, weights: Tensor, names: Tensor) -> tuple[Tensor, Tensor]:
     """Each region's cheapest neighbour and the cost of joining it; the region itself and ∞ if it has none."""
     u, v = edges.unbind(1)
     means = sums.double() / sizes[:, None]
     gap, a, b = means[u] - means[v], sizes[u].double(), sizes[v].double()
-    costs = ((a * b) / (a + b) * running_sum(weights * (gap * gap))).float()
+    evenness = torch.minimum(a, b).sqrt().sqrt().sqrt()
+    costs = ((a * b) / (a + b) * running_sum(weights * (gap * gap)) * evenness).float()
     keys = costs.view(torch.int32).long() << 32 | chance(names)[u] ^ chance(names)[v]
     vertices, none = torch.arange(len(sizes)), torch.tensor([torch.inf]).view(torch.int32).long() << 32
     tails, heads = torch.cat([u, v, vertices]), torch.cat([v, u, vertices])

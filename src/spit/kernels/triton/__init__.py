@@ -11,7 +11,7 @@ from spit.kernels.triton.preprocess import diffuse, look_up
 from spit.kernels.triton.refinement import refine
 from spit.kernels.triton.regions import region_boxes
 from spit.kernels.triton.superpixels import superpixel_labels, superpixels
-from spit.kernels.triton.tree import cut_tree, graph_tree, grid_tree, tree_labels
+from spit.kernels.triton.tree import cut_tree, graph_tree, grid_tree, recut, region_tree, tree_labels
 from spit.kernels.triton.voronoi import nearest_sites
 
 superpixel_features = in_turn(look_up, diffuse)

@@ -23,4 +23,6 @@ def on_cpu(operation: Callable[..., Any]) -> Callable[..., Any]:
 cut_tree = on_cpu(tensors.cut_tree)
 graph_tree = on_cpu(tensors.graph_tree)
 grid_tree = on_cpu(tensors.grid_tree)
+recut = on_cpu(tensors.recut)
+region_tree = on_cpu(tensors.region_tree)
 tree_labels = on_cpu(tensors.tree_labels)
