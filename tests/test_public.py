@@ -45,6 +45,7 @@ def test_torch_is_imported_when_a_name_is_asked_for() -> None:
         "import sys, numpy, spit, spit.runtime\n"
         "image = numpy.zeros((20, 20, 3))\n"
         "labels = spit.superpixels(image, n=4)\n"
+        "list(spit.superpixels_video([image, image], n=4))\n"
         "spit.regions(labels, image).to_csv(), spit.adjacency(labels, image), spit.draw(image, labels)\n"
         "spit.polygons(labels, 1).to_coco(), spit.Regions, spit.Adjacency, spit.Polygons\n"
         "print('torch' in sys.modules, spit.__version__ != '')\n"
