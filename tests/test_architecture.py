@@ -16,7 +16,7 @@ LAYERS = (
      "model", "arrays", "bands", "trees", "thinning"),
     ("data", "drawing", "weights", "interop", "registry", "hub", "timm", "seams"),
     ("forward_pass", "predictor", "fitted"),
-    ("attribution", "segmentation", "labels"),  # answers of a Prediction, and of a label map
+    ("attribution", "segmentation", "labels", "video"),  # answers of a Prediction, of a label map, and of frames
     ("evaluation", "training", "bench", "public", "export", "runtime"),
     ("batch", "doctor", "serve"),
     ("cli",),

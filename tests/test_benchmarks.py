@@ -23,7 +23,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
 # Photos of a wheel, made images, the project.
 WITHOUT_DATA = {"attention", "attribution", "backbones", "batch", "cliffs", "cpu", "explorer", "kinds", "large",
-                "limits", "newcomer", "serve", "volumes"}
+                "limits", "newcomer", "serve", "video", "volumes"}
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],
          "phi": ["--images", "nowhere"], "scaling": ["--images", "nowhere"], "tau": ["--images", "nowhere"],
          "throughput": ["--images", "nowhere"], "latency": ["--images", "nowhere"], "peers": ["--images", "nowhere"],
@@ -116,6 +116,15 @@ def test_timm_stands_beside_and_sees_as_many_images(script: str, options: list[s
     assert "timm 0 vit_tiny_patch16_224" in run.out  # type: ignore[attr-defined]
     ratios = [line.split("|")[-2] for line in run.out.splitlines() if line.startswith("|")]  # type: ignore[attr-defined]
     assert any(ratio.strip().replace(".", "").isdigit() for ratio in ratios)
+
+
+def test_the_labels_of_videos_stay(run: Run) -> None:
+    assert run("video", "--frames", "3") == (0, "")
+    rows = [(line[:16].strip(), *map(float, line[16:].split())) for line in run.out.splitlines()[-8:]]  # type: ignore[attr-defined]
+    for name, kept, alone, explained, explained_alone, first, _ in rows:
+        assert kept > alone, name
+        assert kept >= 0.95 or name.startswith("zoom")
+        assert explained >= max(explained_alone - 0.01, first - 0.0001), name
 
 
 def test_figures_go_into_a_new_folder(run: Run, tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def test_torch_is_imported_when_a_name_is_asked_for() -> None:
         "bands = numpy.arange(7 * 5 * 6 * 4).reshape(7, 5, 6, 4)\n"
         "spit.superpixels(bands, channel_axis=0, nodata=3, spacing=(2, 1, 1), weights=range(7))\n"
         "spit.hierarchy(image).keep(labels == 2).cut(9)\n"
+        "list(spit.superpixels_video([image, image], n=4))\n"
         "spit.regions(labels, image).to_csv(), spit.adjacency(labels, image), spit.draw(image, labels)\n"
         "spit.polygons(labels, 1).to_coco(), spit.Regions, spit.Adjacency, spit.Polygons\n"
         "print('torch' in sys.modules, spit.__version__ != '')\n"

@@ -59,7 +59,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         How much each band counts: factors of the squared differences. Only their ratios matter.
     to : "saturated", "raw" or "lab", optional
         What is compared. "saturated" (default for bool, uint8 and floats in [0, 1]): values as they are, 0 to 1 or
-        0 to 255; three bands are RGB with 1.25 times the saturation. "raw" (default for the rest): each band starts at
+        0 to 255; three bands are RGB with 1.5 times the saturation. "raw" (default for the rest): each band starts at
         its 1st percentile, and 255 steps are the span from there to the 99th in the band where that is widest. One
         scale for all bands keeps their contrasts in proportion, so that a band of noise does not weigh as much as one
         with objects; `weights` brings bands of different units together. Values beyond are clipped a span further out.

@@ -24,6 +24,7 @@ from spit.segmentation.correspondence import Correspondence, correspond
 from spit.segmentation.saliency import Segmentation, segment
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 from spit.tokens import Tokens
+from spit.video import superpixels_video
 from spit.weights import save as save_model
 
 __all__ = [
@@ -73,5 +74,6 @@ __all__ = [
     "save_model",
     "segment",
     "superpixels",
+    "superpixels_video",
     "wrap",
 ]

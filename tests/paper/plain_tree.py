@@ -50,12 +50,12 @@ def joined(image: Any, regions: list[list[tuple[int, int]]], n: int, compactness
 
 
 def colors(values: list[int]) -> list[int]:
-    """Sixteenths of 8-bit steps around the middle; three of them one and a quarter times as saturated."""
+    """Sixteenths of 8-bit steps around the middle; three of them one and a half times as saturated."""
     values = [16 * value - 2048 for value in (values * 3 if len(values) == 1 else values)]
     if len(values) != 3:
         return values
     luma = (1225 * values[0] + 2404 * values[1] + 467 * values[2] + 2048) // 4096
-    return [max(-2048, min(2048, luma + (5120 * (value - luma) + 2048) // 4096)) for value in values]
+    return [max(-2048, min(2048, luma + (6144 * (value - luma) + 2048) // 4096)) for value in values]
 
 
 def tree(points: Sequence[Point], weights: Sequence[float], edges: Sequence[Edge],

@@ -68,8 +68,8 @@ thousands of dots would join their background one a round."""
 COLOR_STEP = SCALE // 128
 """One step of 8 bits among the colours that the tree compares."""
 
-TREE_PUSH = 5 * 2**FRACTION // 4
-"""Their saturation, 1.25 times; more follows objects better and explains less of the colours (docs/superpixels.md)."""
+TREE_PUSH = 3 * 2**FRACTION // 2
+"""Their saturation, 1.5 times; more follows objects better and explains less of the colours (docs/superpixels.md)."""
 
 
 FINER = 2

@@ -160,7 +160,8 @@ def sum_pixels(planes: Array, labels: Array, count: int, boxed: bool) -> tuple[A
     And their boxes, if asked for: first row and column and minus the ends of both, ``(V, 4)``: minima, all of them.
     """
     channels, _, width = planes.shape
-    sums = np.zeros((count, 4 * (channels // 4 + 1)), np.int32 if labels.size * SCALE < 2**31 else np.int64)
+    largest = max(SCALE, *labels.shape)  # of features, and of rows and columns
+    sums = np.zeros((count, 4 * (channels // 4 + 1)), np.int32 if labels.size * largest < 2**31 else np.int64)
     rest = np.zeros((2, width), planes.dtype)
     rest[1] = 1
     boxes = np.full((count, 4), MOST, np.int32) if boxed else None
