@@ -13,7 +13,7 @@ LAYERS = (
     ("images", "ranges", "tokens", "devices", "contrast", "kernels", "partition", "pooling", "validation"),
     # the arrows
     ("parts", "tokenizers", "features", "embedder", "backbone", "heads", "config", "timm_methods", "compiled",
-     "model", "arrays", "bands", "trees", "thinning"),
+     "model", "arrays", "tiles", "bands", "trees", "thinning"),
     ("data", "drawing", "weights", "interop", "registry", "hub", "timm", "seams"),
     ("forward_pass", "predictor", "fitted"),
     ("attribution", "segmentation", "labels", "video"),  # answers of a Prediction, of a label map, and of frames

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 ON_ARRAYS = {  # public names that need no torch
-    "hierarchy": "spit.arrays", "superpixels": "spit.arrays", "superpixels_video": "spit.video",
+    "hierarchy": "spit.arrays", "superpixels": "spit.arrays",
+    "superpixels_tiled": "spit.tiles.run", "superpixels_video": "spit.video",
     "regions": "spit.labels.regions", "Regions": "spit.labels.regions",
     "adjacency": "spit.labels.adjacency", "Adjacency": "spit.labels.adjacency",
     "polygons": "spit.labels.polygons", "Polygons": "spit.labels.polygons",

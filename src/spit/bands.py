@@ -45,15 +45,21 @@ class Bands:
     def of(image: npt.ArrayLike, channel_axis: Axis = "auto", mask: npt.ArrayLike | None = None,
            nodata: float | None = None, to: Space | None = None) -> "Bands":
         """The bands of an image; see :func:`spit.superpixels` for the arguments."""
-        pixels = channels_first(image, channel_axis)
-        hidden = np.ma.getmask(image)  # of a masked array
-        outside = None if hidden is np.ma.nomask else channels_first(hidden, channel_axis)
-        inside = _inside(pixels, mask, nodata, outside)
-        floats = pixels.dtype.kind == "f"
-        space = _default_space(pixels, inside) if to is None else to
+        pixels, inside = valid_pixels(image, channel_axis, mask, nodata)
+        if inside is not None and not inside.any():
+            raise ValueError("expected a mask with at least one pixel, got one without"
+                             if mask is not None and not np.any(mask) else
+                             "expected at least one pixel with data in every band, got none")
+        space = default_space(pixels, inside) if to is None else to
+        return Bands.converted(pixels, inside, space, raw_scale(sample(pixels, inside)) if space == "raw" else None)
+
+    @staticmethod
+    def converted(pixels: Array, inside: Array | None, space: Space, scale: tuple[Array, float] | None) -> "Bands":
+        """The bands of pixels ``(C, *shape)``, with the scale of the whole image for "raw"."""
         check_choice("to", space, ("saturated", "raw", "lab"))
-        if space == "raw":
-            planes = scaled(pixels, inside, *raw_scale(sample(pixels, inside)))
+        floats = pixels.dtype.kind == "f"
+        if scale is not None:
+            planes = scaled(pixels, inside, *scale)
             return Bands(planes, planes, inside)
         if pixels.dtype not in (bool, np.uint8) and not floats:
             raise TypeError(f"expected bool, uint8 or floats in [0, 1] for to={space!r}, got {pixels.dtype}; give "
@@ -93,7 +99,7 @@ def channels_first(image: npt.ArrayLike, channel_axis: Axis) -> Array:
     if pixels.size == 0:
         raise ValueError(f"expected an image with at least one pixel and channel, got shape {pixels.shape}")
     if channel_axis == "auto":
-        channel_axis = _axis_of(pixels.shape)
+        channel_axis = axis_of(pixels.shape)
     if channel_axis is None:
         bands = pixels[None]
     elif isinstance(channel_axis, int | np.integer) and -pixels.ndim <= channel_axis < pixels.ndim:
@@ -106,7 +112,7 @@ def channels_first(image: npt.ArrayLike, channel_axis: Axis) -> Array:
     return bands
 
 
-def _axis_of(shape: tuple[int, ...]) -> int | None:
+def axis_of(shape: tuple[int, ...]) -> int | None:
     """The axis of the channels where there is no doubt."""
     if len(shape) == 2:
         return None
@@ -121,29 +127,32 @@ def _axis_of(shape: tuple[int, ...]) -> int | None:
     raise ValueError(f"expected (H, W) or (H, W, 1 to 4), got {shape}; give {first}, or {second}")
 
 
-def _inside(pixels: Array, mask: npt.ArrayLike | None, nodata: float | None, outside: Array | None) -> Array | None:
-    """The pixels that belong to regions, None for all; refuse values there that cannot be compared."""
+def valid_pixels(image: npt.ArrayLike, channel_axis: Axis, mask: npt.ArrayLike | None,
+                 nodata: float | None) -> tuple[Array, Array | None]:
+    """The image as ``(C, *shape)``, and the pixels that belong to regions, None for all.
+
+    Values there that cannot be compared are refused.
+    """
+    pixels = channels_first(image, channel_axis)
+    hidden = np.ma.getmask(image)  # of a masked array
+    outside = None if hidden is np.ma.nomask else channels_first(hidden, channel_axis)
     shape = pixels.shape[1:]
     inside = np.ones(shape, np.bool_) if mask is None else np.array(mask)
     if inside.shape != shape or inside.dtype != bool:
         raise ValueError(f"expected a mask of bool and shape {shape}, got {inside.dtype} of shape {inside.shape}")
-    if not inside.any():
-        raise ValueError("expected a mask with at least one pixel, got one without")
     if nodata is not None:
         if isinstance(nodata, bool) or not isinstance(nodata, Real):
             raise ValueError(f"expected nodata as a number, got {nodata!r}")
         inside &= (~np.isnan(pixels) if isnan(nodata) else pixels != nodata).all(0)
     if outside is not None:
         inside &= ~outside.any(0)
-    if not inside.any():
-        raise ValueError("expected at least one pixel with data in every band, got none")
     if pixels.dtype.kind == "f" and (stray := int((~np.isfinite(pixels) & inside).sum())):
         raise ValueError(f"expected numbers, got NaN or infinity in {plural(stray, 'place')}; give "
                          "nodata=float('nan'), or a mask without these pixels")
-    return None if inside.all() else inside
+    return pixels, None if inside.all() else inside
 
 
-def _default_space(pixels: Array, inside: Array | None) -> Space:
+def default_space(pixels: Array, inside: Array | None) -> Space:
     """saturated for 8 bits and floats in [0, 1], else raw."""
     if pixels.dtype.kind == "f":
         low, high = _extremes(pixels, inside)
@@ -177,16 +186,21 @@ def eight_bits(pixels: Array) -> Array:
     return steps.astype(np.uint8)
 
 
+def sample_grid(bands: int, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Every s-th pixel of every axis from the origin on, with the smallest s that leaves SAMPLE values or fewer."""
+    step = 1
+    while bands * prod(-(-side // step) for side in shape) > SAMPLE and step < max(shape):
+        step += 1
+    return (slice(None, None, step),) * len(shape)
+
+
 def sample(pixels: Array, inside: Array | None) -> Array:
-    """Every s-th pixel of every axis from the origin on, with the smallest s that leaves SAMPLE values or fewer.
+    """The values of :func:`sample_grid` or, if none of them is inside, all that are.
 
     Shape:
         ``(C, *shape)`` to ``(C, N)`` float64.
     """
-    step = 1
-    while len(pixels) * prod(-(-side // step) for side in pixels.shape[1:]) > SAMPLE and step < max(pixels.shape[1:]):
-        step += 1
-    grid = (slice(None, None, step),) * (pixels.ndim - 1)
+    grid = sample_grid(len(pixels), pixels.shape[1:])
     if inside is None:
         return pixels[:, *grid].reshape(len(pixels), -1).astype(np.float64)
     values: Array = pixels[:, *grid][:, inside[grid]]

@@ -22,6 +22,7 @@ from spit.registry import create_model, list_models, load_model
 from spit.seams import register_seam, wrap
 from spit.segmentation.correspondence import Correspondence, correspond
 from spit.segmentation.saliency import Segmentation, segment
+from spit.tiles.run import superpixels_tiled
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 from spit.tokens import Tokens
 from spit.video import superpixels_video
@@ -74,6 +75,7 @@ __all__ = [
     "save_model",
     "segment",
     "superpixels",
+    "superpixels_tiled",
     "superpixels_video",
     "wrap",
 ]

@@ -148,11 +148,14 @@ def graph_tree(points: Array, weights: Array, edges: Array) -> tuple[Array, Arra
 
 
 def cluster(edges: Array, sums: Array, names: Array, tops: Array, weights: Array, tree: tuple[Array, Array],
-            rounds: int) -> None:
+            rounds: int, points: Array | None = None) -> None:
     """Rounds of merges until no edge is left; ``rounds`` are done. Fills in the parents and heights of ``tree``.
 
+    Args:
+        points: of a tree that has some of the points alone, their numbers among all, which rise.
+
     Shape:
-        edges ``(E, 2)``, sums ``(V, L)``, names and tops ``(V,)``, tree ``(P,)`` each.
+        edges ``(E, 2)``, sums ``(V, L)``, names and tops ``(V,)``, tree and points ``(P,)`` each.
     """
     scale = _padded(weights)
     rows = np.empty((len(sums), columns(len(scale))))
@@ -160,7 +163,8 @@ def cluster(edges: Array, sums: Array, names: Array, tops: Array, weights: Array
         ratio = EAGER[rounds] if rounds < len(EAGER) else 0.0
         means = rows[: len(sums)]
         average(sums, means)
-        labels, count, names, tops = merge(*link(edges, means, scale, names), ratio, sums[:, -1], names, tops, *tree)
+        chosen, costs = link(edges, means, scale, names if points is None else points[names])
+        labels, count, names, tops = merge(chosen, costs, ratio, sums[:, -1], names, tops, *tree)
         edges, sums = contract_edges(edges, labels), sum_regions(sums, labels, count)
         rounds += 1
 

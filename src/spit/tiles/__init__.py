@@ -1,0 +1,1 @@
+"""Superpixels of images that do not fit in memory, read and written tile by tile: ``spit.superpixels_tiled``."""
