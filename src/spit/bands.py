@@ -201,10 +201,11 @@ def sample(pixels: Array, inside: Array | None) -> Array:
         ``(C, *shape)`` to ``(C, N)`` float64.
     """
     grid = sample_grid(len(pixels), pixels.shape[1:])
-    if inside is None:
-        return pixels[:, *grid].reshape(len(pixels), -1).astype(np.float64)
-    values: Array = pixels[:, *grid][:, inside[grid]]
-    return (values if values.size else pixels[:, inside]).astype(np.float64)
+    values: Array = pixels[:, *grid].reshape(len(pixels), -1)
+    if inside is not None:
+        values = values[:, inside[grid].ravel()]
+        values = values if values.size else pixels[:, inside]
+    return np.asarray(values, np.float64)
 
 
 def raw_scale(values: Array) -> tuple[Array, float]:

@@ -25,14 +25,19 @@ def write_files(contents: Mapping[Path, bytes], protected: Collection[str] = ())
         OSError: the folder cannot be made or written; the message says so.
     """
     for path in contents:
-        if os.path.realpath(path) in protected:
-            raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
+        refuse_protected(path, protected)
     try:
         write_together(contents)
     except IsADirectoryError:  # where a file should be; the error names it
         raise
     except OSError as error:
         raise _unwritable(Path(error.filename).parent, error) from error
+
+
+def refuse_protected(path: Path, protected: Collection[str]) -> None:
+    """Refuse to overwrite an image of the user."""
+    if os.path.realpath(path) in protected:
+        raise ValueError(f"{shown(path)} is an image you gave and would be overwritten; choose another --output")
 
 
 def check_folder(folder: Path | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from spit import __version__
 from spit.cli.console import shown
 from spit.cli.inputs import Document, Input
-from spit.cli.outputs import real_paths, write_files
+from spit.cli.outputs import real_paths, refuse_protected, write_files
 from spit.documents import read_json
 from spit.locks import locked
 
@@ -58,10 +58,24 @@ class Results:
                 return {**document, "image": str(item.path)}
         return None
 
-    def write(self, item: Input, document: Document, contents: Mapping[str, tuple[str, bytes]]) -> Document:
-        """Write files about an image, suffix and bytes by kind, and then the document; return it."""
+    def place(self, item: Input, suffix: str) -> Path:
+        """Where a file about an image goes that is written by other means."""
+        self._read(item)  # refuses to replace a file of the user
+        path = self.folder / item.name(suffix)
+        refuse_protected(path, self.inputs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write(self, item: Input, document: Document, contents: Mapping[str, tuple[str, bytes]],
+              present: Mapping[str, str] | None = None) -> Document:
+        """Write files about an image, suffix and bytes by kind, and then the document; return it.
+
+        Args:
+            present: suffixes of files that are there already, by kind.
+        """
         self._read(item)  # refuses to replace a file of the user
         files = {kind: item.name(suffix) for kind, (suffix, _) in contents.items()}
+        files |= {kind: item.name(suffix) for kind, suffix in (present or {}).items()}
         document = {"image": str(item.path), **document, "key": self._key(item), "settings": self.settings,
                     "files": files, "spit": __version__}
         write_files({**{self.folder / files[kind]: data for kind, (_, data) in contents.items()},
@@ -82,7 +96,8 @@ class Results:
 
     def _key(self, item: Input) -> str:
         """A hash of the image file's bytes and the settings."""
-        content = hashlib.sha256(item.path.read_bytes()).hexdigest()
+        with item.path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
         parts = json.dumps({"content": content, **self.settings}, sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 

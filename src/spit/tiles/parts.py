@@ -75,9 +75,7 @@ class Parts:
         values = self._values(sample_grid(self.source.bands, self.source.shape))
         if values.size == 0:
             values = np.concatenate([self._values(self.window(corner)) for corner in self.corners], 1)
-        if values.size == 0:
-            raise ValueError("expected at least one pixel with data in every band and in the mask, got none")
-        return raw_scale(values.astype(np.float64))
+        return raw_scale(values.astype(np.float64)) if values.size else (np.zeros(len(values)), 1.0)
 
     def window(self, corner: Corner) -> Window:
         """The slices of a part."""
@@ -131,9 +129,10 @@ class Parts:
     def regions(self, part: int) -> Array:
         """The regions of a part after the cut, ``(D, H, W)`` int32, −1 outside."""
         if self.cut_file(part).exists():
-            return np.load(self.cut_file(part))
+            labels: Array = np.load(self.cut_file(part))
+            return labels
         with np.load(self.file(part)) as stored:
-            labels: Array = stored["labels"]
+            labels = stored["labels"]
         return labels
 
     def numbers(self, part: int, points: Array) -> Array:
@@ -171,8 +170,8 @@ class Parts:
     def _key(self, corner: Corner, bands: Bands) -> str:
         about = [__version__, BLOCK_SIDES, self.shape, corner, bands.planes.shape, self.weights.tolist(), self.undone]
         digest = hashlib.blake2b(json.dumps(about).encode(), digest_size=16)
-        digest.update(np.ascontiguousarray(bands.planes))
-        digest.update(b"" if bands.mask is None else np.ascontiguousarray(bands.mask))
+        digest.update(np.ascontiguousarray(bands.planes).data)
+        digest.update(b"" if bands.mask is None else np.ascontiguousarray(bands.mask).data)
         return digest.hexdigest()
 
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from spit.bands import Axis, Space
 from spit.errors import SpitError
 from spit.interruption import may_stop
-from spit.kernels import Array
 from spit.kernels.concurrency import thread_count
 from spit.kernels.options import TREE_COMPACTNESS, SuperpixelOptions
 from spit.kernels.rules import BLOCK_SIDES
@@ -89,8 +88,8 @@ def superpixels_tiled(source: Any, n: int = 600, *, tile: int | None = None, out
     Notes
     -----
     The first merges of the tree stay within fixed blocks. So parts of whole blocks are grown independently, without a
-    border around them, and give a region for about 25 pixels of a photo. The tree goes on with these regions in memory,
-    which takes about 20 bytes per pixel of the image; its cut is then written part by part. Threads share the parts.
+    border around them, and give a region for 25 pixels or so of a photo. The tree goes on with these regions in memory,
+    which takes about 12 bytes per pixel of a photo; its cut is then written part by part. Threads share the parts.
     An image has at most 2³¹ − 1 pixels. Neither `refine` nor `min_size` of :func:`superpixels` is available.
 
     Examples
@@ -175,8 +174,8 @@ def _grown(parts: Parts) -> Iterator[int]:
 def _scratch(path: Path | None) -> Iterator[Path]:
     """A folder for parts, which stays if a run that writes to a path ends with an error."""
     if path is None:
-        with TemporaryDirectory(prefix="spit-") as folder:
-            yield Path(folder)
+        with TemporaryDirectory(prefix="spit-") as temporary:
+            yield Path(temporary)
         return
     folder = path.with_name(f"{path.name}.parts")
     with locked(folder / ".lock") as mine:

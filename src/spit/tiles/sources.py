@@ -1,6 +1,8 @@
 """Images that are read window by window: arrays on disk, TIFF files, datasets of rasterio."""
 
+import weakref
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from math import nan
@@ -63,7 +65,11 @@ def open_source(source: Any, channel_axis: Axis = "auto", axes: str | None = Non
     Args:
         axes: a letter for each axis, C for the bands and Y, X and Z for the others, in place of ``channel_axis``.
     """
-    nodata, tags, known = None, (), None
+    if isinstance(source, Source):
+        return source
+    nodata: float | None = None
+    tags: Sequence[Tag] = ()
+    known: str | None = None
     if isinstance(source, str | PathLike):
         array, known, nodata, tags = _open_path(Path(source))
     elif hasattr(source, "crs") and hasattr(source, "read"):
@@ -110,8 +116,8 @@ def _open_path(path: Path) -> tuple[Any, str | None, float | None, Sequence[Tag]
     """Array, axes if the file says them, nodata and tags."""
     kind = path.suffix.lower()
     if kind not in FORMATS:
-        raise ImageError(f"{path}: expected {', '.join(FORMATS)}, got {kind or 'no suffix'}; read it otherwise and give "
-                         "the array")
+        raise ImageError(f"{path}: expected {', '.join(FORMATS)}, got {kind or 'no suffix'}; read it otherwise and "
+                         "give the array")
     if not path.exists():
         raise ImageError(f"{path}: expected an image, but no such path exists; check the spelling")
     try:
@@ -124,17 +130,22 @@ def _open_path(path: Path) -> tuple[Any, str | None, float | None, Sequence[Tag]
                                  "them as zarr.open(...)[name]")
             return array, None, None, ()
         return _open_tiff(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, IndexError) as error:
         raise ImageError(f"{path}: expected a readable {kind} ({' '.join(str(error).split())})") from error
 
 
 def _open_tiff(path: Path) -> tuple[Any, str, float | None, Sequence[Tag]]:
     tifffile, zarr = optional("tifffile", "reading large TIFF"), optional("zarr", "reading large TIFF in windows")
-    series = tifffile.TiffFile(path).series[0]
+    file = tifffile.TiffFile(path)
+    with ExitStack() as stack:
+        stack.callback(file.close)
+        series = file.series[0]
+        array = zarr.open(series.aszarr(level=0), mode="r")
+        weakref.finalize(array, stack.pop_all().close)
     tags = series.keyframe.tags
     text = str(tags[NODATA].value).strip() if NODATA in tags else None
     nodata = None if text is None else nan if text.lower() == "nan" else float(text)
-    return zarr.open(series.aszarr(level=0), mode="r"), series.axes, nodata, geography(tags)
+    return array, series.axes, nodata, geography(tags)
 
 
 def geography(tags: Any) -> list[Tag]:

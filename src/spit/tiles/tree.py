@@ -9,7 +9,7 @@ from spit.kernels import Array
 from spit.kernels.numba.tree import cluster
 from spit.kernels.numba.tree_rounds import INFINITY
 from spit.kernels.rules import EAGER
-from spit.tiles.parts import Corner, Parts, highest
+from spit.tiles.parts import Parts, highest
 
 LARGEST = np.iinfo(np.int64).max
 
@@ -32,6 +32,8 @@ class Cut:
     def of(parts: Parts, n: int) -> "Cut":
         """The cut into ``n`` regions, or as near as the tree has."""
         names, tops, sums, edges, merges, offsets, pixels = _gather(parts)
+        if len(names) == 0:
+            raise ValueError("expected at least one pixel with data in every band and in the mask, got none")
         points = np.sort(names)
         numbers = np.searchsorted(points, names).astype(np.int32)  # in the order of names
         parents, heights = np.arange(len(names), dtype=np.int32), np.full(len(names), INFINITY, np.int32)
@@ -39,7 +41,7 @@ class Cut:
         keys = heights.astype(np.int64) << 32 | points
         joined = heights != INFINITY
         fewest = len(names) - int(joined.sum())
-        undone = min(max(n, fewest), pixels) - fewest
+        undone = min(max(n, fewest), int(pixels)) - fewest
         kept = highest(np.concatenate([merges, keys[joined]]), undone)
         cutoff = int(kept.min()) if undone > 0 else LARGEST
         pointers = np.where(keys < cutoff, parents, np.arange(len(names), dtype=np.int32))
@@ -85,7 +87,7 @@ def _gather(parts: Parts) -> tuple[Array, ...]:
                 stored["merges"] = [highest(np.concatenate(stored["merges"]), parts.undone)]
     offsets = np.cumsum([0, *map(len, stored["names"])])
     sums: Array | None = None
-    sides: dict[tuple[int, Corner], Array] = {}
+    sides: dict[tuple[int, ...], Array] = {}
     for part, corner in enumerate(parts.corners):
         with np.load(parts.file(part)) as file:
             own, labels = file["sums"], file["labels"]
@@ -95,13 +97,13 @@ def _gather(parts: Parts) -> tuple[Array, ...]:
         stored["edges"][part] += np.int32(offsets[part])
         labels[labels >= 0] += np.int32(offsets[part])
         for axis in range(3):
-            before = list(corner)
-            before[axis] -= parts.sides[axis]
-            if before[axis] >= 0:
-                stored["edges"].append(_touching(sides.pop((axis, tuple(before))), labels.take(0, axis)))
-            sides[axis, corner] = labels.take(-1, axis)
+            before = (axis, *(first - side * (other == axis)
+                              for other, (first, side) in enumerate(zip(corner, parts.sides, strict=True))))
+            if before in sides:
+                stored["edges"].append(_touching(sides.pop(before), labels.take(0, axis)))
+            sides[axis, *corner] = labels.take(-1, axis)
     return (*(np.concatenate(stored[name]) for name in ("names", "tops")), sums, np.concatenate(stored["edges"]),
-            *stored["merges"], offsets, int(sum(stored["pixels"])))
+            *stored["merges"], offsets, np.sum(stored["pixels"]))
 
 
 def _touching(one: Array, other: Array) -> Array:

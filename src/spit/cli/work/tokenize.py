@@ -1,6 +1,7 @@
 """``spit tokenize`` for one image."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,21 +48,22 @@ class TokenizeWork:
         hierarchy = self.tokenizer.hierarchy(image) if isinstance(self.tokenizer, NestedTokenizer) else None
         partition = self.tokenizer(image) if hierarchy is None else hierarchy[-1]
         options = self.tokenizer.config()
-        labels, encoding = encode_labels(partition.blocks[0][0], self.files.labels)
-        contents = {"overlay": ("overlay.png", encode_png(draw_overlay(image, partition))),
-                    "mean": ("mean.png", encode_png(draw_mean_colors(image, partition))),
-                    "labels": (f"labels.{self.files.labels}", labels),
-                    "colors": ("colors.png", encode_png(draw_labels(partition)))}
-        if self.files.levels_strip and hierarchy is not None:
-            contents["levels"] = ("levels.png", draw_levels(image, hierarchy, options["levels"]))
-        if self.files.table or self.files.polygons:
-            numbers = partition.blocks[0][0].cpu().numpy()
-            table = regions(numbers, image.movedim(0, -1).cpu().numpy(), background=None)
-            if self.files.table:
-                contents["table"] = ("csv", table.to_csv().encode())
-            if self.files.polygons:
-                outlines = polygons(numbers, self.files.simplify, background=None)
-                contents["polygons"] = ("geojson", json.dumps(outlines.to_geojson(table)).encode())
+        kinds, numbers = self.files.kinds, partition.blocks[0][0]
+        labels, encoding = encode_labels(numbers, self.files.labels) if "labels" in kinds else (b"", None)
+        made: dict[str, tuple[str, Callable[[], bytes]]] = {
+            "overlay": ("overlay.png", lambda: encode_png(draw_overlay(image, partition))),
+            "mean": ("mean.png", lambda: encode_png(draw_mean_colors(image, partition))),
+            "labels": (f"labels.{self.files.labels}", lambda: labels),
+            "colors": ("colors.png", lambda: encode_png(draw_labels(partition)))}
+        if hierarchy is not None:
+            made["levels"] = ("levels.png", lambda: draw_levels(image, hierarchy, options["levels"]))
+        if kinds & {"table", "polygons"}:
+            map_of = numbers.cpu().numpy()
+            table = regions(map_of, image.movedim(0, -1).cpu().numpy(), background=None)
+            made["table"] = ("csv", lambda: table.to_csv().encode())
+            made["polygons"] = ("geojson", lambda: json.dumps(
+                polygons(map_of, self.files.simplify, background=None).to_geojson(table)).encode())
+        contents = {kind: (suffix, make()) for kind, (suffix, make) in made.items() if kind in kinds}
         sizes = partition.sizes()
         return self.results.write(item, {
             "width": image.shape[2], "height": image.shape[1], "tokenizer": self.name,
