@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -23,7 +24,7 @@ TESTED = ("attribution", "published", "segmentation")  # your-own-tokenizer.md a
 NEEDED = {"tutorials/serve": "fastapi", "tutorials/corpus": "pyarrow", "tutorials/export": "onnxruntime",
           "backbones": "transformers", "guarantees": "cv2"}
 WALKED = ("quickstart", "models", "tutorials/superpixels", "tutorials/explain", "tutorials/masks",
-          "tutorials/fine-tune", *NEEDED, "training")  # from top to bottom, code and commands in turn
+          "tutorials/fine-tune", "large", *NEEDED, "training")  # from top to bottom, code and commands in turn
 COMMAND = re.compile(r"^spit [a-z].*|(?<=`)spit [a-z][^`]*(?=`)", re.MULTILINE)
 BENCHMARK = re.compile(r"python (benchmarks/\w+\.py)([^`\n]*)")
 
@@ -40,6 +41,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("photos").mkdir()
     for name in ("cat.jpg", "dog.jpg", "a.jpg", "b.jpg", "c.jpg", "photo.jpg", "photos/other.png", "photos/cat.jpg"):
         photo.rotate(len(name)).save(name)
+    np.save("slide.npy", np.array(photo))
     for kind in ("cat", "dog"):
         Path("classes", kind).mkdir(parents=True)
         for index in range(2):

@@ -92,6 +92,8 @@ CALLS: dict[str, Call] = {
     "save_model": lambda it: spit.save_model(it.model, "saved"),
     "segment": lambda it: spit.segment(it.model, it.batch),
     "superpixels": lambda it: spit.superpixels(it.pixels, n=20),
+    "superpixels_tiled": lambda it: (spit.superpixels_tiled(it.pixels, n=20),
+                                     spit.superpixels_tiled(it.pixels, n=20, out="tiled.npy")),
     "regions": lambda it: spit.regions(it.labels, it.pixels).to_pandas(),
     "adjacency": lambda it: spit.adjacency(it.labels, it.pixels).to_rag(),
     "polygons": lambda it: spit.polygons(it.labels, simplify=1).to_geojson(),

@@ -51,6 +51,7 @@ def test_torch_is_imported_when_a_name_is_asked_for() -> None:
         "list(spit.superpixels_video([image, image], n=4))\n"
         "spit.regions(labels, image).to_csv(), spit.adjacency(labels, image), spit.draw(image, labels)\n"
         "spit.polygons(labels, 1).to_coco(), spit.Regions, spit.Adjacency, spit.Polygons\n"
+        "spit.superpixels_tiled(bands, channel_axis=0, nodata=3, tile=16)\n"
         "print('torch' in sys.modules, spit.__version__ != '')\n"
         "from spit import *\n"
         "print('torch' in sys.modules, load is spit.load, spit.kernels.__name__, 'load' in dir(spit))\n"
