@@ -143,8 +143,17 @@ def test_files_that_cannot_be_read(image: Any, tmp_path: Path, monkeypatch: pyte
 
 
 def test_tiff_that_is_damaged(tmp_path: Path) -> None:
-    pytest.importorskip("tifffile")
+    tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("zarr")
     (tmp_path / "a.tif").write_bytes(b"II*\0 and no more")
     with pytest.raises(ImageError, match="expected a readable .tif"):
         open_source(tmp_path / "a.tif")
+    image = np.random.default_rng(0).integers(0, 256, (90, 80)).astype(np.uint8)
+    tifffile.imwrite(tmp_path / "b.tif", image)
+    assert isinstance(open_source(tmp_path / "b.tif").array, np.memmap)
+    tifffile.imwrite(tmp_path / "c.tif", image, compression="zlib")
+    for name, told in (("b.tif", "expected a readable .tif"), ("c.tif", "its data is damaged")):
+        path = tmp_path / name
+        path.write_bytes(path.read_bytes()[:-900])
+        with pytest.raises(ImageError, match=told):
+            spit.superpixels_tiled(path, 40)

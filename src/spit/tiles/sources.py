@@ -1,6 +1,7 @@
 """Images that are read window by window: arrays on disk, TIFF files, datasets of rasterio."""
 
 import weakref
+import zlib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -35,12 +36,14 @@ class Source:
         channel_axis: of the bands, from 0 on; None for one band.
         nodata: the value that the file declares.
         tags: where the image lies on Earth.
+        name: of the file.
     """
 
     array: Any
     channel_axis: int | None
     nodata: float | None = None
     tags: Sequence[Tag] = ()
+    name: str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,7 +59,13 @@ class Source:
         """All bands of a window, with the axes of the array."""
         axis = self.channel_axis
         whole = window if axis is None else (*window[:axis], slice(0, self.bands), *window[axis:])
-        return np.asanyarray(self.array[whole])
+        try:
+            return np.asanyarray(self.array[whole])
+        except (OSError, RuntimeError, ValueError, zlib.error) as error:
+            if self.name is None:
+                raise
+            raise ImageError(f"{self.name}: expected a whole image, but its data is damaged "
+                             f"({' '.join(str(error).split())}); get the file again") from error
 
 
 def open_source(source: Any, channel_axis: Axis = "auto", axes: str | None = None) -> Source:
@@ -88,7 +97,8 @@ def open_source(source: Any, channel_axis: Axis = "auto", axes: str | None = Non
         channel_axis %= len(shape)
     elif channel_axis is not None:
         raise ValueError(f"expected a channel_axis of an array with {len(shape)} axes, got {channel_axis}")
-    opened = Source(array, None if channel_axis is None else channel_axis % len(shape), nodata, tags)
+    opened = Source(array, None if channel_axis is None else channel_axis % len(shape), nodata, tags,
+                    str(source) if isinstance(source, str | PathLike) else None)
     if len(opened.shape) not in (2, 3) or 0 in shape:
         raise ValueError(f"expected 2 axes of pixels or 3 of voxels beside channel_axis={channel_axis}, got shape "
                          f"{shape}")
@@ -135,12 +145,16 @@ def _open_path(path: Path) -> tuple[Any, str | None, float | None, Sequence[Tag]
 
 
 def _open_tiff(path: Path) -> tuple[Any, str, float | None, Sequence[Tag]]:
-    tifffile, zarr = optional("tifffile", "reading large TIFF"), optional("zarr", "reading large TIFF in windows")
+    tifffile = optional("tifffile", "reading large TIFF")
     file = tifffile.TiffFile(path)
     with ExitStack() as stack:
         stack.callback(file.close)
         series = file.series[0]
-        array = zarr.open(series.aszarr(level=0), mode="r")
+        if series.dataoffset is None:
+            zarr = optional("zarr", "reading TIFF in windows")
+            array = zarr.open(series.aszarr(level=0), mode="r")
+        else:  # one run of bytes, which zarr would read as a whole
+            array = tifffile.memmap(path, mode="r")
         weakref.finalize(array, stack.pop_all().close)
     tags = series.keyframe.tags
     text = str(tags[NODATA].value).strip() if NODATA in tags else None
