@@ -205,7 +205,8 @@ def sample(pixels: Array, inside: Array | None) -> Array:
     if inside is not None:
         values = values[:, inside[grid].ravel()]
         values = values if values.size else pixels[:, inside]
-    return np.asarray(values, np.float64)
+    answer: Array = values.astype(np.float64)
+    return answer
 
 
 def raw_scale(values: Array) -> tuple[Array, float]:

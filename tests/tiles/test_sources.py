@@ -58,8 +58,9 @@ def test_dask(image: Any) -> None:
 
 
 @pytest.mark.parametrize(("shape", "given", "axis"), [
-    ((150, 140), {}, None), ((150, 140, 3), {"photometric": "rgb"}, -1), ((6, 90, 80), {"metadata": {"axes": "CYX"}}, 0),
-    ((9, 40, 50), {"metadata": {"axes": "ZYX"}}, None), ((9, 2, 40, 50), {"metadata": {"axes": "ZCYX"}, "ome": True}, 1),
+    ((150, 140), {}, None), ((150, 140, 3), {"photometric": "rgb"}, -1),
+    ((6, 90, 80), {"metadata": {"axes": "CYX"}}, 0), ((9, 40, 50), {"metadata": {"axes": "ZYX"}}, None),
+    ((9, 2, 40, 50), {"metadata": {"axes": "ZCYX"}, "ome": True}, 1),
     ((150, 140, 3), {"photometric": "rgb", "tile": (64, 64), "compression": "zlib"}, -1),
 ])
 def test_tiff_says_its_axes(shape: tuple[int, ...], given: dict[str, Any], axis: int | None, tmp_path: Path) -> None:
@@ -96,8 +97,9 @@ def test_geotiff_keeps_its_place_and_nodata(tmp_path: Path) -> None:
 
     image = np.random.default_rng(0).integers(1, 4000, (4, 150, 140)).astype(np.uint16)
     image[:, :40, :50] = 0
-    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", width=140, height=150, count=4, dtype="uint16", nodata=0,
-                       crs="EPSG:32633", transform=Affine(*ORIGIN), tiled=True, blockxsize=64, blockysize=64) as file:
+    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", width=140, height=150, count=4, dtype="uint16",
+                       nodata=0, crs="EPSG:32633", transform=Affine(*ORIGIN), tiled=True, blockxsize=64,
+                       blockysize=64) as file:
         file.write(image)
     right = expected(image, channel_axis=0, nodata=0)
     with rasterio.open(tmp_path / "a.tif") as dataset:
@@ -135,8 +137,8 @@ def test_files_that_cannot_be_read(image: Any, tmp_path: Path, monkeypatch: pyte
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(sources, "import_module", missing)
+    (tmp_path / "b.zarr").mkdir()
     with pytest.raises(MissingExtra, match=r"reading zarr needs zarr; .*\[large\]"):
-        (tmp_path / "b.zarr").mkdir()
         open_source(tmp_path / "b.zarr")
     with pytest.raises(MissingExtra, match=r"writing TIFF needs tifffile"):
         spit.superpixels_tiled(tmp_path / "a.npy", out=tmp_path / "b.tif")
@@ -146,7 +148,7 @@ def test_tiff_that_is_damaged(tmp_path: Path) -> None:
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("zarr")
     (tmp_path / "a.tif").write_bytes(b"II*\0 and no more")
-    with pytest.raises(ImageError, match="expected a readable .tif"):
+    with pytest.raises(ImageError, match=r"expected a readable \.tif"):
         open_source(tmp_path / "a.tif")
     image = np.random.default_rng(0).integers(0, 256, (90, 80)).astype(np.uint8)
     tifffile.imwrite(tmp_path / "b.tif", image)
