@@ -178,7 +178,7 @@ def test_progress_ends_with_all_steps(photo: Photo) -> None:
     ({"source": np.zeros((9, 9), complex)}, TypeError, "bool, integers or floats, got complex128"),
     ({"source": np.zeros((12, 90, 80), np.uint8)}, ValueError, "channel_axis=0 for an image of 12 bands"),
     ({"source": [[1, 2]]}, TypeError, "a path .*, got list"),
-    ({"source": np.zeros((2, 7, 7), np.uint8), "channel_axis": 5}, ValueError, "with 3 axes, got 5"),
+    ({"source": np.zeros((2, 7, 7), np.uint8), "channel_axis": 5}, ValueError, "one of 3 axes, None or 'auto', got 5"),
     ({"source": np.broadcast_to(np.uint8(0), (70_000, 70_000))}, ValueError, "at most 2,147,483,647 pixels"),
 ])
 def test_refusals(given: dict[str, Any], error: type[Exception], told: str, tmp_path: Path,

@@ -64,7 +64,7 @@ def superpixels_tiled(source: Any, n: int = 600, *, tile: int | None = None, out
     channel_axis : int or None, optional
         As for :func:`superpixels`; by default also what a TIFF file says of its axes. Pages of a TIFF file that could
         be bands or layers are refused.
-    to : {"saturated", "raw", "lab"}, optional
+    to : "saturated", "raw" or "lab", optional
         As for :func:`superpixels`, but necessary for floats, since their range is known only when all are read.
     progress : callable, optional
         Called with the number of steps that are done and of all, two for each part.

@@ -93,10 +93,9 @@ def open_source(source: Any, channel_axis: Axis = "auto", axes: str | None = Non
         known, channel_axis = axes, "auto"
     if channel_axis == "auto":
         channel_axis = axis_of(shape) if known is None else _bands_of(known, shape)
-    elif channel_axis is not None and -len(shape) <= channel_axis < len(shape):
-        channel_axis %= len(shape)
-    elif channel_axis is not None:
-        raise ValueError(f"expected a channel_axis of an array with {len(shape)} axes, got {channel_axis}")
+    elif channel_axis is not None and not (isinstance(channel_axis, int | np.integer)
+                                           and -len(shape) <= channel_axis < len(shape)):
+        raise ValueError(f"expected channel_axis as one of {len(shape)} axes, None or 'auto', got {channel_axis!r}")
     opened = Source(array, None if channel_axis is None else channel_axis % len(shape), nodata, tags,
                     str(source) if isinstance(source, str | PathLike) else None)
     if len(opened.shape) not in (2, 3) or 0 in shape:
