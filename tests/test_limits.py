@@ -12,6 +12,7 @@ from spit.data.images import MAX_PIXELS
 from spit.data.shards import LONGEST
 from spit.drawing.labels import GREY_REGIONS
 from spit.predictor import KEPT, LARGEST, SEEN
+from spit.tiles.run import MOST_PIXELS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "limits.md").read_text()
 
@@ -28,6 +29,7 @@ def test_the_page_states_what_the_code_has() -> None:
     assert stated("bytes of an image file in `spit batch`") == MAX_BYTES == Work().max_bytes
     assert stated("bytes of a class (`key.cls`) in a shard") == LONGEST
     assert stated("side of the square that a model sees") == LARGEST
+    assert stated("pixels of [tiled images](large.md)") == MOST_PIXELS
     assert stated("pixels of a whole image that a model sees") == SEEN
     assert stated("numbers of a pass that are kept for explanations") == KEPT
     assert stated("regions in a label map as 16-bit PNG") == GREY_REGIONS

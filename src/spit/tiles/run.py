@@ -54,7 +54,8 @@ def superpixels_tiled(source: Any, n: int = 600, *, tile: int | None = None, out
     out : array or path, optional
         Where the labels go: an array, which is filled, or a .npy, .zarr or .tif file, which appears when it is
         complete. A .tif has the place on Earth of the source. A stopped run is resumed by the same call, from the
-        folder ``out + ".parts"``, where nearly 8 bytes per pixel lie in the meantime. By default an array is returned.
+        folder ``out + ".parts"``, where about 8 bytes per pixel lie in the meantime. By default an array is returned,
+        and these bytes lie in a temporary folder.
     compactness, spacing, weights, start_label
         As for :func:`superpixels`.
     mask : array of bool, optional
