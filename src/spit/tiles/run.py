@@ -89,7 +89,7 @@ def superpixels_tiled(source: Any, n: int = 600, *, tile: int | None = None, out
     Notes
     -----
     The first merges of the tree stay within fixed blocks. So parts of whole blocks are grown independently, without a
-    border around them, and give a region for 25 pixels or so of a photo. The tree goes on with these regions in memory,
+    border around them, and give a region for about 30 pixels of a photo. The tree goes on with these regions in memory,
     which takes about 12 bytes per pixel of a photo; its cut is then written part by part. Threads share the parts.
     An image has at most 2³¹ − 1 pixels. Neither `refine` nor `min_size` of :func:`superpixels` is available.
 
@@ -164,7 +164,7 @@ def _sides(image: Source, tile: int | None) -> Corner:
 
 def _grown(parts: Parts) -> Iterator[int]:
     """Grow all parts on several threads; the number that are done."""
-    parts.scale  # noqa: B018  # once, before there are threads
+    _ = parts.scale  # once, before there are threads
     with ThreadPoolExecutor(thread_count(), thread_name_prefix="spit") as pool:
         for done, _ in enumerate(pool.map(parts.grow, range(len(parts.corners))), 1):
             may_stop()
