@@ -104,7 +104,7 @@ class Parts:
         blocks = self._blocks(corner, bands)
         edges = grid_edges(blocks.labels)
         edges = contract_edges(edges, np.arange(len(blocks.names), dtype=np.int32))  # without most repeats
-        with replacing(self.file(part), synced=False) as path, path.open("wb") as file:
+        with replacing(self.file(part)) as path, path.open("wb") as file:
             np.savez(file, key=key, labels=blocks.labels, names=blocks.names, tops=blocks.tops, sums=blocks.sums,
                      edges=edges, firsts=self.firsts(part, blocks.labels, len(blocks.names)),
                      merges=highest(self._merges(part, blocks), self.undone),
