@@ -43,8 +43,8 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
     min_size : int, optional
         Pixels of the smallest region; only pieces of the mask that are smaller stay as they are. If `n` such regions do
         not fit, there are as many as the tree has: about half of what would fill the image with the smallest. By
-        default 1, and up to an eighth of the mean size if a region would have more than 20 times the pixels of the
-        median, as on a page of text, where letters are small and the paper is large.
+        default 1; with refinement, up to an eighth of the mean size if a region would have more than 20 times the
+        pixels of the median, as on a page of text, where letters are small and the paper is large.
     mask : array_like of bool, optional
         Pixels outside have the label ``start_label - 1``, and no region crosses them.
     nodata : float, optional
@@ -165,7 +165,7 @@ def hierarchy(image: npt.ArrayLike, *, compactness: float = TREE_COMPACTNESS, ma
 def _even(tree: Tree, n: int, min_size: int | None, colors: Array, sweeps: int) -> Array:
     """A partition, with the smallest of some least sizes with which no region is far above the median."""
     labels = tree.refined(colors, n, sweeps, 1 if min_size is None else min_size)
-    for share in SHARES if min_size is None else ():
+    for share in SHARES if min_size is None and sweeps > 0 else ():
         sizes = np.bincount(labels.ravel())[1:]
         if sizes.max() <= SPREAD * np.median(sizes):
             break

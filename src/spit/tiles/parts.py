@@ -153,7 +153,7 @@ class Parts:
         return heights[points].astype(np.int64) << 32 | self.numbers(part, points)
 
     def _blocks(self, corner: Corner, bands: Bands) -> Blocks:
-        return grid_blocks(bands.planes, self.weights, bands.mask, corner, self.shape, threads=1)
+        return grid_blocks(bands.planes, self.weights, bands.mask, corner, self.shape)
 
     def _bands(self, corner: Corner) -> Bands:
         return Bands.converted(*self._read(self.window(corner)), self.space, self.scale)
