@@ -12,7 +12,7 @@ from spit.kernels.rules import COLOR_STEP
 from spit.trees import Tree, cost_weights
 from spit.wording import suggestion
 
-SWEEPS = 4  # of refinement; more add little, see docs/superpixels.md
+SWEEPS = 5  # of refinement; more add little, see docs/superpixels.md
 SPREAD = 20  # a region above so many times the median is far above it,
 SHARES = (16, 8)  # and these parts of the mean size are tried as the least
 OPTIONS = ("n", "compactness", "min_size", "mask", "nodata", "channel_axis", "spacing", "weights", "to", "refine",
@@ -66,7 +66,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         Percentiles are those of every s-th pixel along each axis, with the smallest s that leaves 2²⁰ values.
         "lab": CIELAB of RGB. All are compared in sixteenths of a step.
     refine : int, optional
-        Sweeps of boundary moves; 0 for none, 1 for speed. By default 4, and none if `compactness` is 1 or more, since
+        Sweeps of boundary moves; 0 for none, 1 for speed. By default 5, and none if `compactness` is 1 or more, since
         moves look at colours alone, or in a volume, which cannot be refined.
     start_label : int
         Smallest label. ``skimage.measure.regionprops`` ignores label 0.

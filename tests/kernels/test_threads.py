@@ -88,11 +88,11 @@ def test_labels_of_one_large_image_do_not_depend_on_threads(options: dict[str, A
 def test_labels_do_not_depend_on_the_order_of_images(count: int) -> None:
     images = torch.randint(0, 5, (20, 3, 24, 31), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
     order = torch.randperm(20, generator=torch.Generator().manual_seed(1))
-    tokenizer = spit.SuperpixelTokenizer(method="tree", compactness=0.3, max_tokens=9, refine=2)
+    tokenizer = spit.SuperpixelTokenizer(method="tree", compactness=0.4, max_tokens=9, refine=2)
     with torch_threads(count):
         labels = tokenizer(images[order]).labels
     for label_map, index in zip(labels, order, strict=True):
-        assert np.array_equal(label_map + 1, spit.superpixels(images[index].movedim(0, -1).numpy(), 9, refine=2))
+        assert np.array_equal(label_map + 1, spit.superpixels(images[index].movedim(0, -1).numpy(), 9, min_size=1, refine=2))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
