@@ -92,7 +92,8 @@ def test_labels_do_not_depend_on_the_order_of_images(count: int) -> None:
     with torch_threads(count):
         labels = tokenizer(images[order]).labels
     for label_map, index in zip(labels, order, strict=True):
-        assert np.array_equal(label_map + 1, spit.superpixels(images[index].movedim(0, -1).numpy(), 9, min_size=1, refine=2))
+        image = images[index].movedim(0, -1).numpy()
+        assert np.array_equal(label_map + 1, spit.superpixels(image, 9, min_size=1, refine=2))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
