@@ -6,6 +6,7 @@ import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.numba.contraction import sum_type
 from spit.kernels.numba.regions import check_labels
 from spit.kernels.numba.threads import for_each_image, spans, threads_left
 from spit.kernels.numba.tree_blocks import sum_grid
@@ -19,17 +20,25 @@ ROWS = 16  # of a class at once: loops that are long, over arrays in the nearest
 def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int, least: int = 1, masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.refine`."""
     check_labels(labels, offsets, lowest=-1 if masked else 0)
-    return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps, least),
-                                   labels, np.diff(offsets).tolist(), pixels))
+    return np.stack(for_each_image(
+        lambda image, count, planes: refine_image(image, sum_colors(image, count, planes), planes, sweeps, least, masked),
+        labels, np.diff(offsets).tolist(), pixels))
 
 
-def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: int) -> Array:
-    channels, height, width = planes.shape
+def sum_colors(labels: Array, count: int, planes: Array) -> Array:
+    """Sums of the channels and sizes of regions, with a row more for pixels of none; ``(V + 1, L)``."""
+    sums = np.zeros((count + 1, 4 * (len(planes) // 4 + 1)), sum_type(planes, planes[0].size))
+    sum_grid(planes[:, None], labels[None], 0, sums)
+    return sums
+
+
+def refine_image(labels: Array, sums: Array, planes: Array, sweeps: int, least: int, masked: bool) -> Array:
+    """:func:`refine` one image, whose :func:`sum_colors` follow the labels."""
+    (channels, height, width), count = planes.shape, len(sums) - 1
     padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image or mask
     padded[1:-1, 1:-1] = labels
-    np.minimum(padded, np.uint32(count), out=padded)  # −1 is nobody's too
-    sums = np.zeros((count + 1, 4 * (channels // 4 + 1)), np.int64)  # the last column is the size
-    sum_grid(planes[:, None], padded[None, 1:-1, 1:-1], 0, sums)
+    if masked:
+        np.minimum(padded, np.uint32(count), out=padded)  # −1 is nobody's too
     spare = np.empty(count + 1, np.int64)  # how many pixels may leave in a visit
     table = np.full((channels + 2, count + 1), np.inf, np.float32)  # a mean a channel, and two factors, see _tabulate
     table[:channels, count] = 0
@@ -42,7 +51,8 @@ def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: 
         for out, moved in zip(moves, counts, strict=True):
             _move(padded, planes, out[:, :moved], spare, sums)
     refined = padded[1:-1, 1:-1].astype(np.int32)
-    refined[refined == count] = -1
+    if masked:
+        refined[refined == count] = -1
     return refined
 
 
