@@ -43,6 +43,22 @@ def components(chosen: Array) -> tuple[Array, int]:
 
 
 @inlined
+def follow(parents: Array, numbers: Array) -> Array:
+    """The number of the root of each vertex, whose parents lead there; a root is its own parent."""
+    here, further, moved = parents.copy(), np.empty_like(parents), 1
+    while moved > 0:  # pointer jumping between two arrays, without a branch
+        for v in range(len(here)):
+            further[v] = here[U(here[v])]
+        moved = 0
+        for v in range(len(here)):
+            moved += np.int32(here[v] != further[v])
+        here, further = further, here
+    for v in range(len(here)):
+        further[v] = numbers[U(here[v])]
+    return further
+
+
+@inlined
 def _break_pair(chosen: Array, v: int) -> Any:
     """Whether v is a root, as the smaller of two vertices that chose each other is from now on."""
     to = chosen[v]

@@ -11,7 +11,7 @@ from numba.extending import register_jitable
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
-from spit.kernels.numba.forest import components
+from spit.kernels.numba.forest import follow
 from spit.kernels.rules import DWARF, DWARF_RATIO
 
 D = np.float64
@@ -137,17 +137,18 @@ def merge(chosen: Array, costs: Array, ratio: float, sizes: Array, names: Array,
     for v in range(count):
         heights[U(names[v])] = merged[v]
         parents[U(names[v])] = names[U(above[v])]
-    names_above: Array = second
+    names_above, numbers = second, np.empty(count, np.int32)
     roots: Any = U(0)
     for v in range(count):
         name = names[v]
         names_above[roots] = name
+        numbers[v] = roots
         roots += U(above[v] == v)
-    labels, left = components(above)
-    tops_above = np.zeros(left, np.int32)
+    labels = follow(above, numbers)
+    tops_above = np.zeros(roots, np.int32)
     for v in range(count):
         tops_above[U(labels[v])] = max(tops_above[U(labels[v])], last[v])
-    return labels, left, names_above[:left], tops_above
+    return labels, roots, names_above[:roots], tops_above
 
 
 @inlined
