@@ -20,9 +20,11 @@ ROWS = 16  # of a class at once: loops that are long, over arrays in the nearest
 def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int, least: int = 1, masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.refine`."""
     check_labels(labels, offsets, lowest=-1 if masked else 0)
-    return np.stack(for_each_image(
-        lambda image, count, planes: refine_image(image, sum_colors(image, count, planes), planes, sweeps, least, masked),
-        labels, np.diff(offsets).tolist(), pixels))
+
+    def move(image: Array, count: int, planes: Array) -> Array:
+        return refine_image(image, sum_colors(image, count, planes), planes, sweeps, least, masked)
+
+    return np.stack(for_each_image(move, labels, np.diff(offsets).tolist(), pixels))
 
 
 def sum_colors(labels: Array, count: int, planes: Array) -> Array:

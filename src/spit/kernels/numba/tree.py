@@ -9,13 +9,13 @@ import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled
-from spit.kernels.numba.contraction import contract_edges, sum_regions, sum_type
-from spit.kernels.numba.forest import DIGIT, smallest
+from spit.kernels.numba.contraction import sum_regions, sum_type
+from spit.kernels.numba.forest import DIGIT, shorten, smallest
 from spit.kernels.numba.preprocess import saturate
 from spit.kernels.numba.refinement import refine_image, sum_colors
 from spit.kernels.numba.threads import for_each_image, spans, threads_left
 from spit.kernels.numba.tree_blocks import grid_edges, grow_blocks, sum_grid
-from spit.kernels.numba.tree_rounds import BANDS, INFINITY, average, columns, link, merge
+from spit.kernels.numba.tree_rounds import BANDS, INFINITY, merge_all
 from spit.kernels.rules import BLOCK_SIDES, COLOR_STEP, EAGER, SCALE, TREE_PUSH, finer_count, tree_weights
 
 U = np.uint64
@@ -156,16 +156,7 @@ def cluster(edges: Array, sums: Array, names: Array, tops: Array, weights: Array
     Shape:
         edges ``(E, 2)``, sums ``(V, L)``, names and tops ``(V,)``, tree and points ``(P,)`` each.
     """
-    scale = _padded(weights)
-    rows = np.empty((len(sums), columns(len(scale))))
-    while len(edges) > 0:
-        ratio = EAGER[rounds] if rounds < len(EAGER) else 0.0
-        means = rows[: len(sums)]
-        average(sums, means)
-        chosen, costs = link(edges, means, scale, names if points is None else points[names])
-        labels, count, names, tops = merge(chosen, costs, ratio, sums[:, -1], names, tops, *tree)
-        edges, sums = contract_edges(edges, labels), sum_regions(sums, labels, count)
-        rounds += 1
+    merge_all(edges, sums, names, tops, _padded(weights), tree, rounds, points)
 
 
 def cut_tree(parents: Array, heights: Array, count: int) -> Array:
@@ -196,13 +187,7 @@ def _cut(parents: Array, heights: Array, joined: int, table: Array) -> Array:
         if equal > 0 and heights[v] == last:
             roots[v] = parents[v]
             equal -= 1
-    moved = 1
-    while moved > 0:  # a pointer only ever gets nearer to its root
-        moved = 0
-        for v in range(len(roots)):
-            to = roots[v]
-            roots[v] = roots[U(to)]
-            moved += roots[v] != to
+    shorten(roots)
     count = 0
     for v in range(len(roots)):
         root = U(roots[v])

@@ -13,13 +13,11 @@ from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
 from spit.kernels.numba.contraction import add_four, contract_edges, sum_regions
 from spit.kernels.numba.forest import follow
-from spit.kernels.numba.tree_rounds import INFINITY, NONE, average, chance, columns, link, merge
-from spit.kernels.rules import EAGER
+from spit.kernels.numba.tree_rounds import INFINITY, NONE, RATIOS, average, chance, columns, link, merge
 
 D = np.float64
 F = np.float32
 U = np.uint64
-RATIOS = np.array(EAGER)
 
 
 @compiled
