@@ -13,10 +13,10 @@ from spit.kernels.numba import compilation
 CODE = """
 import numpy, sys, spit
 from spit.kernels.numba.compilation import in_cache
-from spit.kernels.numba.tree_rounds import link
-print(in_cache(link), end=" ")
+from spit.kernels.numba.tree_rounds import merge_all
+print(in_cache(merge_all), end=" ")
 spit.superpixels(numpy.zeros((20, 20, 3)), n=9)
-print(in_cache(link), "torch" in sys.modules)
+print(in_cache(merge_all), "torch" in sys.modules)
 """
 
 

@@ -154,6 +154,12 @@ def contract_edges(edges: Array, labels: Array) -> Array:
     return out[:k]
 
 
+def sum_type(values: Array, points: int, *sides: int) -> type:
+    """The integers that hold the sum of so many values, and of places on the sides of a grid."""
+    largest = max(abs(int(values.max())), abs(int(values.min())), 1, *sides)
+    return np.int32 if largest * points < 2**31 else np.int64
+
+
 def sum_pixels(planes: Array, labels: Array, count: int, boxed: bool) -> tuple[Array, Array | None]:
     """Sums and sizes of the regions of pixels, ``(V, L)``, of 64 bits if the image is so large that 32 overflow.
 

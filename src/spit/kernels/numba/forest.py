@@ -17,29 +17,53 @@ LEAST = 2**31  # added to 32 bits with a sign, makes them 0 or more
 @compiled
 def components(chosen: Array) -> tuple[Array, int]:
     """Labels and count of the forest's trees, with roots numbered in order. Overwrites ``chosen``."""
-    # Made here, so that the compiler knows that they overlap nothing.
     count = len(chosen)
-    labels = np.empty(count, np.int32)  # of roots
-    moving = np.empty(count + 1, np.int32)  # vertices that may be further than a step from their root
-    roots = left = 0
+    labels = np.empty(count, np.int32)  # of roots; made here, so that the compiler knows that it overlaps nothing
+    roots = 0
     for v in range(count):
         root = _break_pair(chosen, v)
         labels[v] = roots
         roots += root
-        moving[U(left)] = v
-        left += not root
-    while left > 0:  # pointer jumping in place: a vertex only ever gets nearer to its root
-        last, left = left, 0
-        for i in range(last):
-            v = moving[i]
-            to = chosen[U(v)]
-            further = chosen[U(to)]
-            chosen[U(v)] = further
-            moving[U(left)] = v
-            left += to != further
+    shorten(chosen)
     for v in range(count):
         chosen[v] = labels[U(chosen[v])]
     return chosen, roots
+
+
+@inlined
+def shorten(parents: Array) -> None:
+    """Point each vertex to its root. Pointer jumping in place: a vertex only ever gets nearer to its root."""
+    moving, left = np.empty(len(parents) + 1, np.int32), 0  # vertices that may be further than a step from their root
+    for v in range(len(parents)):
+        to = parents[v]
+        parents[v] = parents[U(to)]
+        moving[U(left)] = v
+        left += to != parents[v]
+    while left > 0:
+        last, left = left, 0
+        for i in range(last):
+            v = moving[i]
+            to = parents[U(v)]
+            further = parents[U(to)]
+            parents[U(v)] = further
+            moving[U(left)] = v
+            left += to != further
+
+
+@inlined
+def follow(parents: Array, numbers: Array) -> Array:
+    """The number of the root of each vertex, whose parents lead there; a root is its own parent."""
+    here, further, moved = parents.copy(), np.empty_like(parents), 1
+    while moved > 0:  # faster than shorten for a few thousand
+        for v in range(len(here)):
+            further[v] = here[U(here[v])]
+        moved = 0
+        for v in range(len(here)):
+            moved += np.int32(here[v] != further[v])
+        here, further = further, here
+    for v in range(len(here)):
+        further[v] = numbers[U(here[v])]
+    return further
 
 
 @inlined

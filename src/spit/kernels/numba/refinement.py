@@ -6,6 +6,7 @@ import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
+from spit.kernels.numba.contraction import sum_type
 from spit.kernels.numba.regions import check_labels
 from spit.kernels.numba.threads import for_each_image, spans, threads_left
 from spit.kernels.numba.tree_blocks import sum_grid
@@ -13,22 +14,33 @@ from spit.kernels.numba.tree_blocks import sum_grid
 F = np.float32
 U = np.uint64
 PIXELS_PER_THREAD = 2**19
+ROWS = 16  # of a class at once: loops that are long, over arrays in the nearest caches
 
 
 def refine(labels: Array, offsets: Array, pixels: Array, sweeps: int, least: int = 1, masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.refine`."""
     check_labels(labels, offsets, lowest=-1 if masked else 0)
-    return np.stack(for_each_image(lambda image, count, planes: _refine_image(image, count, planes, sweeps, least),
-                                   labels, np.diff(offsets).tolist(), pixels))
+
+    def move(image: Array, count: int, planes: Array) -> Array:
+        return refine_image(image, sum_colors(image, count, planes), planes, sweeps, least, masked)
+
+    return np.stack(for_each_image(move, labels, np.diff(offsets).tolist(), pixels))
 
 
-def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: int) -> Array:
-    channels, height, width = planes.shape
+def sum_colors(labels: Array, count: int, planes: Array) -> Array:
+    """Sums of the channels and sizes of regions, with a row more for pixels of none; ``(V + 1, L)``."""
+    sums = np.zeros((count + 1, 4 * (len(planes) // 4 + 1)), sum_type(planes, planes[0].size))
+    sum_grid(planes[:, None], labels[None], 0, sums)
+    return sums
+
+
+def refine_image(labels: Array, sums: Array, planes: Array, sweeps: int, least: int, masked: bool) -> Array:
+    """:func:`refine` one image, whose :func:`sum_colors` follow the labels."""
+    (channels, height, width), count = planes.shape, len(sums) - 1
     padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image or mask
     padded[1:-1, 1:-1] = labels
-    np.minimum(padded, np.uint32(count), out=padded)  # −1 is nobody's too
-    sums = np.zeros((count + 1, 4 * (channels // 4 + 1)), np.int64)  # the last column is the size
-    sum_grid(planes[:, None], padded[None, 1:-1, 1:-1], 0, sums)
+    if masked:
+        np.minimum(padded, np.uint32(count), out=padded)  # −1 is nobody's too
     spare = np.empty(count + 1, np.int64)  # how many pixels may leave in a visit
     table = np.full((channels + 2, count + 1), np.inf, np.float32)  # a mean a channel, and two factors, see _tabulate
     table[:channels, count] = 0
@@ -41,7 +53,8 @@ def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: 
         for out, moved in zip(moves, counts, strict=True):
             _move(padded, planes, out[:, :moved], spare, sums)
     refined = padded[1:-1, 1:-1].astype(np.int32)
-    refined[refined == count] = -1
+    if masked:
+        refined[refined == count] = -1
     return refined
 
 
@@ -49,48 +62,61 @@ def _refine_image(labels: Array, count: int, planes: Array, sweeps: int, least: 
 def _decide(padded: Array, planes: Array, table: Array, part: tuple[int, int], start: int, moves: Array) -> Any:
     """Pixels of one class, in some pairs of rows, that would move, and the regions they would move to; the count.
 
-    Pixels of a class touch no other, so none depends on another's move.
+    Pixels are numbered in the padded image. Those of a class touch no other, so none depends on another's move.
     """
     channels, height, width = planes.shape
-    nobody = np.uint32(table.shape[1] - 1)
-    free = np.empty(width, np.bool_)
+    regions, nobody = padded.reshape(-1), np.uint32(table.shape[1] - 1)
+    free, most = np.empty(width, np.bool_), ROWS * (width // 2 + 1)
+    movable, own = np.empty(most + 1, np.uint32), np.empty(most, np.uint32)
+    near, there = np.empty(4 * most + 1, np.uint32), np.empty(4 * most + 1, np.uint32)
+    colors, distance, best = np.empty((channels, most), F), np.empty(4 * most, F), np.empty(most, F)
     left: Any = U(0)
-    movable, to, near, there = (np.empty(width + 1, np.uint32), np.empty(width + 1, np.uint32),
-                                np.empty(width + 1, np.uint32), np.empty(width + 1, np.uint32))
-    colors, distance, best = np.empty((channels, width), F), np.empty(width, F), np.empty(width, F)
-    for y in range(2 * part[0] + start // 2, min(2 * part[1], height), 2):
-        above, here, below = padded[U(y)], padded[U(y + 1)], padded[U(y + 2)]
-        _removable(above, here, below, nobody, free)
+    for group in range(2 * part[0] + start // 2, min(2 * part[1], height), 2 * ROWS):
         k: Any = U(0)
-        for x in range(start % 2, width, 2):
-            movable[k] = x
-            k += U(free[x])
+        for y in range(group, min(group + 2 * ROWS, 2 * part[1], height), 2):
+            _removable(padded[U(y)], padded[U(y + 1)], padded[U(y + 2)], nobody, free)
+            row, first = (y + 1) * (width + 2) + 1, k
+            for x in range(start % 2, width, 2):
+                movable[k] = x
+                k += U(free[x])
+            for c in range(channels):
+                line, color = planes[c, U(y)], colors[U(c)]
+                for i in range(first, k):
+                    color[i] = line[U(movable[i])]
+            for i in range(first, k):
+                movable[i] += np.uint32(row)
         for i in range(k):
-            to[i] = here[U(movable[i] + 1)]
-            near[i] = i
-        for c in range(channels):
-            row = planes[c, U(y)]
+            own[i] = regions[U(movable[i])]
+        m: Any = U(0)  # pixels with another region at a side
+        for step in (-width - 2, -1, 1, width + 2):
             for i in range(k):
-                colors[c, i] = F(row[U(movable[i])])
-        _errors(colors, near, to, table, table[channels], k, best)
-        for side in range(4):
-            row = above if side == 0 else below if side == 3 else here
-            step = U(0 if side == 1 else 2 if side == 2 else 1)
-            m: Any = U(0)
-            for i in range(k):  # the pixels with another region at this side
                 near[m] = i
-                there[m] = row[U(movable[i]) + step]
-                m += U(there[m] != here[U(movable[i]) + U(1)])
-            _errors(colors, near, there, table, table[channels + 1], m, distance)
+                there[m] = regions[U(movable[i] + step)]
+                m += U(there[m] != own[i])
+        for c in range(channels):
+            color, mean = colors[c], table[c]
+            for i in range(k):
+                gap = color[i] - mean[U(own[i])]
+                best[i] = gap * gap if c == 0 else best[i] + gap * gap
             for j in range(m):
-                p = U(near[j])
-                better = distance[j] < best[p]
-                best[p] = distance[j] if better else best[p]
-                to[p] = there[j] if better else to[p]
+                gap = color[U(near[j])] - mean[U(there[j])]
+                distance[j] = gap * gap if c == 0 else distance[j] + gap * gap
         for i in range(k):
-            moves[0, left] = y * width + movable[i]
+            best[i] = table[channels, U(own[i])] * best[i]
+        for j in range(m):
+            distance[j] = table[channels + 1, U(there[j])] * distance[j]
+        to = moves[1, left:]
+        for i in range(k):
+            to[i] = own[i]
+        for j in range(m):
+            p = U(near[j])
+            better = distance[j] < best[p]
+            best[p] = distance[j] if better else best[p]
+            to[p] = there[j] if better else to[p]
+        for i in range(k):
+            moves[0, left] = movable[i]
             moves[1, left] = to[i]
-            left += U(to[i] != here[U(movable[i]) + U(1)])
+            left += U(moves[1, left] != own[i])
     return left
 
 
@@ -100,16 +126,16 @@ def _move(padded: Array, planes: Array, moves: Array, spare: Array, sums: Array)
     channels, _, width = planes.shape
     size = sums.shape[1] - 1
     for i in range(moves.shape[1]):
-        y, x = divmod(np.int64(moves[0, i]), width)
-        own, to = padded[y + 1, x + 1], moves[1, i]
+        y, x = divmod(np.int64(moves[0, i]), width + 2)
+        own, to = padded[y, x], moves[1, i]
         if spare[own] > 0:
-            padded[y + 1, x + 1] = to
+            padded[y, x] = to
             spare[own] -= 1
             sums[own, size] -= 1
             sums[to, size] += 1
             for c in range(channels):
-                sums[own, c] -= planes[c, y, x]
-                sums[to, c] += planes[c, y, x]
+                sums[own, c] -= planes[c, y - 1, x - 1]
+                sums[to, c] += planes[c, y - 1, x - 1]
 
 
 @compiled
@@ -136,15 +162,3 @@ def _removable(above: Array, here: Array, below: Array, nobody: int, free: Array
         bridges = (np.int32(north & east & (above[x + 2] == own)) + np.int32(east & south & (below[x + 2] == own))
                    + np.int32(south & west & (below[x] == own)) + np.int32(west & north & (above[x] == own)))
         free[x] = (sides - bridges == 1) & (sides < 4) & (own != nobody)
-
-
-@inlined
-def _errors(colors: Array, pixels: Array, regions: Array, table: Array, factor: Array, count: int, out: Array) -> None:
-    """factor_v · ‖x − μ_v‖² for some pixels of a row, each with a region v."""
-    for c in range(len(colors)):
-        color, mean = colors[c], table[c]
-        for i in range(count):
-            gap = color[U(pixels[i])] - mean[U(regions[i])]
-            out[i] = gap * gap if c == 0 else out[i] + gap * gap
-    for i in range(count):
-        out[i] = factor[U(regions[i])] * out[i]

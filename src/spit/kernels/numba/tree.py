@@ -9,13 +9,13 @@ import numpy as np
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled
-from spit.kernels.numba.contraction import contract_edges, sum_regions
-from spit.kernels.numba.forest import DIGIT, smallest
+from spit.kernels.numba.contraction import sum_regions, sum_type
+from spit.kernels.numba.forest import DIGIT, shorten, smallest
 from spit.kernels.numba.preprocess import saturate
-from spit.kernels.numba.refinement import refine
+from spit.kernels.numba.refinement import refine_image, sum_colors
 from spit.kernels.numba.threads import for_each_image, spans, threads_left
 from spit.kernels.numba.tree_blocks import grid_edges, grow_blocks, sum_grid
-from spit.kernels.numba.tree_rounds import BANDS, INFINITY, average, columns, link, merge
+from spit.kernels.numba.tree_rounds import BANDS, INFINITY, merge_all
 from spit.kernels.rules import BLOCK_SIDES, COLOR_STEP, EAGER, SCALE, TREE_PUSH, finer_count, tree_weights
 
 U = np.uint64
@@ -60,24 +60,24 @@ def tree_labels(pixels: Array, count: int, compactness: float, sweeps: int) -> A
 def recut(fine: Array, planes: Array, weights: Array, pixels: Array, count: int, sweeps: int, least: int = 1,
           masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.recut`."""
-    regions = int(fine.max()) + 1
-    labels, left = fine, regions
+    left = int(fine.max()) + 1
+    labels, sums = fine, sum_colors(fine, left, pixels)
     if sweeps > 1:
-        labels = refine(fine[None], np.array([0, regions]), pixels[None], 1, least, masked)[0]
+        labels = refine_image(fine, sums, pixels, 1, least, masked)
         parents, heights = region_tree(planes, labels, weights)
-        cut = cut_tree(parents, heights, max(min(count, regions), int(np.isinf(heights).sum())))
+        cut = cut_tree(parents, heights, max(min(count, left), int(np.isinf(heights).sum())))
         left = int(cut.max()) + 1
         labels = np.where(labels >= 0, cut[labels], np.int32(-1)) if masked else cut[labels]
+        sums = sum_regions(sums, np.append(cut, np.int32(left)), left + 1)
         sweeps -= 1
-    answer: Array = refine(labels[None], np.array([0, left]), pixels[None], sweeps, least, masked)[0]
-    return answer
+    return refine_image(labels, sums, pixels, sweeps, least, masked)
 
 
 def region_tree(planes: Array, labels: Array, weights: Array) -> tuple[Array, Array]:
     """See :func:`spit.kernels.reference.region_tree`."""
     grid = labels.reshape(-1, *labels.shape[-2:])
     count = int(labels.max()) + 1
-    sums = np.zeros((count + 1, _lanes(_padded(weights))), np.int64)
+    sums = np.zeros((count + 1, _lanes(_padded(weights))), sum_type(planes, grid.size, *grid.shape))
     sum_grid(planes.reshape(len(planes), *grid.shape), grid, planes.ndim - 1, sums)
     parents, heights = np.arange(count, dtype=np.int32), np.full(count, INFINITY, np.int32)
     tree = (parents, heights)
@@ -114,8 +114,7 @@ def grid_blocks(planes: Array, weights: Array, mask: Array | None, corner: tuple
     inside = None if mask is None else mask.reshape(part.shape[1:])
     scale, sides = _padded(weights), BLOCK_SIDES[axes]
     place = np.array([sides, corner, part.shape[1:] if shape is None else shape])
-    largest = max(abs(int(part.max())), abs(int(part.min())), *place[2])
-    sums = np.empty((0, _lanes(scale)), np.int32 if largest * int(np.prod(sides)) < 2**31 else np.int64)
+    sums = np.empty((0, _lanes(scale)), sum_type(part, int(np.prod(sides)), *place[2].tolist()))
     tree = tuple(np.empty(part.shape[1:], np.int32) for _ in range(3))
     axis = 0 if part.shape[1] > sides[0] else 1
     sizes = part.shape[1:3]
@@ -157,16 +156,7 @@ def cluster(edges: Array, sums: Array, names: Array, tops: Array, weights: Array
     Shape:
         edges ``(E, 2)``, sums ``(V, L)``, names and tops ``(V,)``, tree and points ``(P,)`` each.
     """
-    scale = _padded(weights)
-    rows = np.empty((len(sums), columns(len(scale))))
-    while len(edges) > 0:
-        ratio = EAGER[rounds] if rounds < len(EAGER) else 0.0
-        means = rows[: len(sums)]
-        average(sums, means)
-        chosen, costs = link(edges, means, scale, names if points is None else points[names])
-        labels, count, names, tops = merge(chosen, costs, ratio, sums[:, -1], names, tops, *tree)
-        edges, sums = contract_edges(edges, labels), sum_regions(sums, labels, count)
-        rounds += 1
+    merge_all(edges, sums, names, tops, _padded(weights), tree, rounds, points)
 
 
 def cut_tree(parents: Array, heights: Array, count: int) -> Array:
@@ -197,13 +187,7 @@ def _cut(parents: Array, heights: Array, joined: int, table: Array) -> Array:
         if equal > 0 and heights[v] == last:
             roots[v] = parents[v]
             equal -= 1
-    moved = 1
-    while moved > 0:  # a pointer only ever gets nearer to its root
-        moved = 0
-        for v in range(len(roots)):
-            to = roots[v]
-            roots[v] = roots[U(to)]
-            moved += roots[v] != to
+    shorten(roots)
     count = 0
     for v in range(len(roots)):
         root = U(roots[v])

@@ -12,14 +12,12 @@ import numpy as np
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
 from spit.kernels.numba.contraction import add_four, contract_edges, sum_regions
-from spit.kernels.numba.forest import components
-from spit.kernels.numba.tree_rounds import INFINITY, NONE, average, chance, columns, link, merge
-from spit.kernels.rules import EAGER
+from spit.kernels.numba.forest import follow
+from spit.kernels.numba.tree_rounds import INFINITY, NONE, RATIOS, average, chance, columns, link, merge
 
 D = np.float64
 F = np.float32
 U = np.uint64
-RATIOS = np.array(EAGER)
 
 
 @compiled
@@ -212,23 +210,25 @@ def _lower(best: Array, step: Array, keys: Array, stride: int) -> None:
 def _merge_points(chosen: Array, costs: Array, parents: Array, heights: Array) -> tuple[Array, int, Array, Array]:
     """:func:`merge` of points, all of which are of one size and new."""
     points, bits, ratio = len(chosen), costs.view(np.int32), F(RATIOS[0])
-    cells, joins, roots = np.empty(points, np.int32), np.empty(points, np.int32), U(0)
+    cells, numbers, roots = np.empty(points, np.int32), np.empty(points, np.int32), U(0)
+    joins, last = np.empty(points, np.int32), np.empty(points, np.int32)
     for p in range(points):  # a loop for each step, as in merge
-        joins[p] = costs[p] <= ratio * costs[U(chosen[p])]
-    for p in range(points):
-        mutual = np.int32(chosen[U(chosen[p])] == p)
-        joins[p] = (mutual & np.int32(chosen[p] < p)) | ((np.int32(1) - mutual) & joins[p])
+        to = U(chosen[p])
+        near, mutual = np.int32(costs[p] <= ratio * costs[to]), np.int32(chosen[to] == p)
+        joins[p] = (mutual & np.int32(chosen[p] < p)) | ((np.int32(1) - mutual) & near)
     for p in range(points):
         parents[p] = chosen[p] if joins[p] else np.int32(p)
-        heights[p] = max(bits[p], np.int32(1)) if joins[p] else np.int32(INFINITY)
+        last[p] = max(bits[p], np.int32(1)) if joins[p] else np.int32(0)
+        heights[p] = last[p] if joins[p] else np.int32(INFINITY)
     for p in range(points):
         cells[roots] = p
+        numbers[p] = roots
         roots += U(1 - joins[p])
-    labels, count = components(parents.copy())
-    tops = np.zeros(count, np.int32)
+    labels = follow(parents, numbers)
+    tops = np.zeros(roots, np.int32)
     for p in range(points):
-        tops[U(labels[p])] = max(tops[U(labels[p])], heights[p] if joins[p] else np.int32(0))
-    return labels, count, cells[:count], tops
+        tops[U(labels[p])] = max(tops[U(labels[p])], last[p])
+    return labels, roots, cells[:roots], tops
 
 
 @inlined

@@ -11,8 +11,9 @@ from numba.extending import register_jitable
 
 from spit.kernels import Array
 from spit.kernels.numba.compilation import compiled, inlined
-from spit.kernels.numba.forest import components
-from spit.kernels.rules import DWARF, DWARF_RATIO
+from spit.kernels.numba.contraction import contract_edges, sum_regions
+from spit.kernels.numba.forest import follow
+from spit.kernels.rules import DWARF, DWARF_RATIO, EAGER
 
 D = np.float64
 F = np.float32
@@ -21,11 +22,27 @@ NONE = np.iinfo(np.int64).max
 """A key above all others."""
 INFINITY = int(np.array(np.inf, np.float32).view(np.int32))
 BANDS = 5  # at least: a colour image with positions; further ones have the weight 0, which changes no cost
+RATIOS = np.array(EAGER)
 ROOTS = np.sqrt(np.sqrt(np.sqrt(np.arange(4096.0))))  # |v|^⅛ of small regions
 BLOCK = 2048  # edges whose costs fit in the nearest cache
 
 
 @compiled
+def merge_all(edges: Array, sums: Array, names: Array, tops: Array, scale: Array, tree: tuple[Array, Array],
+              rounds: int, points: Array | None) -> None:
+    """Rounds of merges until no edge is left, see :func:`spit.kernels.numba.tree.cluster`."""
+    rows = np.empty((len(sums), columns(len(scale))))
+    while len(edges) > 0:
+        ratio = RATIOS[rounds] if rounds < len(RATIOS) else 0.0
+        means = rows[: len(sums)]
+        average(sums, means)
+        chosen, costs = link(edges, means, scale, names if points is None else points[names])
+        labels, count, names, tops = merge(chosen, costs, ratio, sums[:, -1], names, tops, tree[0], tree[1])
+        edges, sums = contract_edges(edges, labels), sum_regions(sums, labels, count)
+        rounds += 1
+
+
+@inlined
 def average(sums: Array, means: Array) -> None:
     """Means of the bands, |v|^⅛ and |v|; ``means`` has :func:`columns` columns."""
     lanes, last = sums.shape[1], means.shape[1] - 1
@@ -48,7 +65,7 @@ def columns(bands: int) -> int:
     return 8 * ((bands + 9) // 8)
 
 
-@compiled
+@inlined
 def link(edges: Array, means: Array, scale: Array, names: Array) -> tuple[Array, Array]:
     """Each region's cheapest neighbour, or itself without one, and the cost."""
     count = len(means)
@@ -106,7 +123,7 @@ def _term(u: Array, v: Array, c: int, scale: Array) -> Any:
     return scale[c] * (gap * gap)
 
 
-@compiled
+@inlined
 def merge(chosen: Array, costs: Array, ratio: float, sizes: Array, names: Array, tops: Array, parents: Array,
            heights: Array) -> tuple[Array, int, Array, Array]:
     """Merge regions: labels and count of those above, their names and the heights of their last merges.
@@ -137,17 +154,18 @@ def merge(chosen: Array, costs: Array, ratio: float, sizes: Array, names: Array,
     for v in range(count):
         heights[U(names[v])] = merged[v]
         parents[U(names[v])] = names[U(above[v])]
-    names_above: Array = second
+    names_above, numbers = second, np.empty(count, np.int32)
     roots: Any = U(0)
     for v in range(count):
         name = names[v]
         names_above[roots] = name
+        numbers[v] = roots
         roots += U(above[v] == v)
-    labels, left = components(above)
-    tops_above = np.zeros(left, np.int32)
+    labels = follow(above, numbers)
+    tops_above = np.zeros(roots, np.int32)
     for v in range(count):
         tops_above[U(labels[v])] = max(tops_above[U(labels[v])], last[v])
-    return labels, left, names_above[:left], tops_above
+    return labels, roots, names_above[:roots], tops_above
 
 
 @inlined
