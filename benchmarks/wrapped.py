@@ -8,10 +8,10 @@ The weights are read into timm's deit_tiny_patch16_224. Rows are that module on 
 defaults, and with each option for what a token sees and where it lies; and spit.from_timm on superpixels. With
 --tokenizer the rows after the defaults are these tokenizers instead. Each is compared with the squares on the same
 images: the difference of top-1 in points with its paired 95 % interval, and the mean KL divergence of the class
-probabilities; and with the defaults in both, a KL below theirs being negative. The largest difference of a logit
-follows between three ways to the same model: spit.wrap of timm's module, spit.wrap of transformers' ViT with the same
-weights, and spit.from_timm. The speed is the median of interleaved rounds on images that have exactly as many
-superpixels as patches, 196.
+probabilities; and with the defaults in both, a KL below theirs being negative. R² is the explained variation: how
+closely regions follow the image. The largest difference of a logit follows between three ways to the same model:
+spit.wrap of timm's module, spit.wrap of transformers' ViT with the same weights, and spit.from_timm. The speed is the
+median of interleaved rounds on images that have exactly as many superpixels as patches, 196.
 """
 
 import time
@@ -29,6 +29,7 @@ from torch import Tensor
 import spit
 from spit.data.crops import central_square
 from spit.evaluation.intervals import Score, difference, mean, proportion
+from spit.evaluation.superpixels import explained_variation
 from spit.evaluation.tokenizers import read_tokenizer
 from spit.kernels.tables import IMAGENET_MEAN, IMAGENET_STD
 
@@ -90,6 +91,7 @@ def accuracy(vit: Any, paths: Sequence[Path], tokenizers: Sequence[str]) -> None
     right: dict[str, list[float]] = {name: [] for name in models}
     divergence: dict[str, list[float]] = {name: [] for name in models}
     tokens: dict[str, list[int]] = {name: [] for name in models}
+    explained: dict[str, list[float]] = {name: [] for name in models}
     missed = 0.0
     for start in track(range(0, len(paths), BATCH), "images"):
         batch = paths[start : start + BATCH]
@@ -101,15 +103,17 @@ def accuracy(vit: Any, paths: Sequence[Path], tokenizers: Sequence[str]) -> None
             right[name] += (out.logits.argmax(1) == classes).tolist()
             divergence[name] += (expected.exp() * (expected - out.logits.log_softmax(1))).sum(1).tolist()
             tokens[name] += out.partition.host_counts
+            explained[name] += [explained_variation(image.permute(1, 2, 0).numpy(), labels.numpy())
+                                for image, labels in zip(images, out.partition.labels, strict=True)]
             if name == "square patches":
                 missed = max(missed, float((out.logits - own).abs().max()))
-    print("| tokens | mean count | top-1 | points to squares | KL to squares | points to defaults | KL to defaults' |\n"
-          "|---|---:|---:|---:|---:|---:|---:|")
+    print("| tokens | mean count | R² | top-1 | points to squares | KL to squares | points to defaults | KL to defaults' |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, answers in right.items():
         own_score = proportion([answers])
         points, more_points = (interval(difference([answers], [right[base]]), 100, 1)
                                for base in ("square patches", DEFAULTS))
-        print(f"| {name} | {sum(tokens[name]) / len(paths):.0f} | {own_score.value:.1%} ({own_score.low:.1%} to "
+        print(f"| {name} | {sum(tokens[name]) / len(paths):.0f} | {mean(explained[name]).value:.3f} | {own_score.value:.1%} ({own_score.low:.1%} to "
               f"{own_score.high:.1%}) | {points} | {mean(divergence[name]).value:.3f} | {more_points} | "
               f"{interval(difference([divergence[name]], [divergence[DEFAULTS]]), 1, 3)} |")
     print(f"\nsquare patches: largest difference of a logit from timm's own {missed:.1e}")
