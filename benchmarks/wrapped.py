@@ -2,13 +2,16 @@
 
     python benchmarks/wrapped.py                       # 1,000 ImageNet validation images at 224 px, one for each class
     python benchmarks/wrapped.py --images 100 --rounds 0
+    python benchmarks/wrapped.py --rounds 0 --tokenizer superpixel,method=tree,compactness=10,max_tokens=196
 
 The weights are read into timm's deit_tiny_patch16_224. Rows are that module on its own squares; spit.wrap with its
-defaults, and with each option for what a token sees and where it lies; and spit.from_timm on superpixels. Each is
-compared with the squares on the same images: the difference of top-1 in points with its paired 95 % interval, and the
-mean KL divergence of the class probabilities. The largest difference of a logit follows between three ways to the same
-model: spit.wrap of timm's module, spit.wrap of transformers' ViT with the same weights, and spit.from_timm. The speed
-is the median of interleaved rounds on images that have exactly as many superpixels as patches, 196.
+defaults, and with each option for what a token sees and where it lies; and spit.from_timm on superpixels. With
+--tokenizer the rows after the defaults are these tokenizers instead. Each is compared with the squares on the same
+images: the difference of top-1 in points with its paired 95 % interval, and the mean KL divergence of the class
+probabilities; and with the defaults in both, a KL below theirs being negative. R² is the explained variation: how
+closely regions follow the image. The largest difference of a logit follows between three ways to the same model:
+spit.wrap of timm's module, spit.wrap of transformers' ViT with the same weights, and spit.from_timm. The speed is the
+median of interleaved rounds on images that have exactly as many superpixels as patches, 196.
 """
 
 import time
@@ -25,12 +28,15 @@ from torch import Tensor
 
 import spit
 from spit.data.crops import central_square
-from spit.evaluation.intervals import difference, mean, proportion
+from spit.evaluation.intervals import Score, difference, mean, proportion
+from spit.evaluation.superpixels import explained_variation
+from spit.evaluation.tokenizers import read_tokenizer
 from spit.kernels.tables import IMAGENET_MEAN, IMAGENET_STD
 
 NAME = "deit_tiny_patch16_224"
 SIZE, TOKENS = 224, 196
 BATCH = 25
+DEFAULTS = "`spit.wrap(vit)`"
 COMPARED = 50  # images of the agreement
 Model = Callable[[Tensor], Tensor]
 VIT_NAMES = {  # timm's name: that of transformers' ViTForImageClassification
@@ -45,6 +51,8 @@ def main() -> None:
     parser.add_argument("--images", type=int, help="only so many, spread over the set (default: all)")
     parser.add_argument("--data", type=Path, help="a folder for each class (default: data/imagenet_val1k of --shared)")
     parser.add_argument("--weights", type=Path, help=f"default: {PARENT} of --shared")
+    parser.add_argument("--tokenizer", action="append", default=[], metavar="NAME[,OPTION=VALUE]",
+                        help="of a row; options left out are those of spit.wrap; repeat it for several")
     parser.add_argument("--rounds", type=int, default=15, help="of the speed; 0 leaves it out")
     parser.add_argument("--batch", type=int, default=8, help="images in a batch of the speed")
     args = parser.parse_args()
@@ -61,25 +69,29 @@ def main() -> None:
     vit.load_state_dict(load_file(weights))
     print_provenance(f"{folder.name}, {len(paths)} images at {SIZE} px; {weights.name}; timm {timm.__version__}")
     with torch.inference_mode():
-        accuracy(vit, paths)
+        accuracy(vit, paths, args.tokenizer)
         agreement(vit, paths[:: max(1, len(paths) // COMPARED)][:COMPARED])
         if args.rounds:
             speed(vit, squares_of(paths[: args.batch]), args.rounds)
 
 
-def accuracy(vit: Any, paths: Sequence[Path]) -> None:
+def accuracy(vit: Any, paths: Sequence[Path], tokenizers: Sequence[str]) -> None:
     """Print top-1 of all rows."""
     wrapped = spit.wrap(vit)
-    models: dict[str, Any] = {
-        "square patches": wrapped.with_tokenizer("patch"),
-        "`spit.wrap(vit)`": wrapped,
-        '`place="average"`': spit.wrap(vit, place="average"),
-        '`embed="window"`': spit.wrap(vit, embed="window"),
-        '`embed="pool"`': spit.wrap(vit, embed="pool"),
-        '`spit.from_timm(vit).with_tokenizer("superpixel")`': spit.from_timm(vit).with_tokenizer("superpixel")}
+    models: dict[str, Any] = {"square patches": wrapped.with_tokenizer("patch"), DEFAULTS: wrapped}
+    for text in tokenizers:
+        name, options = read_tokenizer(text)
+        models[f"`{text}`"] = wrapped.with_tokenizer(name, **options)
+    if not tokenizers:
+        models |= {
+            '`place="average"`': spit.wrap(vit, place="average"),
+            '`embed="window"`': spit.wrap(vit, embed="window"),
+            '`embed="pool"`': spit.wrap(vit, embed="pool"),
+            '`spit.from_timm(vit).with_tokenizer("superpixel")`': spit.from_timm(vit).with_tokenizer("superpixel")}
     right: dict[str, list[float]] = {name: [] for name in models}
     divergence: dict[str, list[float]] = {name: [] for name in models}
     tokens: dict[str, list[int]] = {name: [] for name in models}
+    explained: dict[str, list[float]] = {name: [] for name in models}
     missed = 0.0
     for start in track(range(0, len(paths), BATCH), "images"):
         batch = paths[start : start + BATCH]
@@ -91,17 +103,26 @@ def accuracy(vit: Any, paths: Sequence[Path]) -> None:
             right[name] += (out.logits.argmax(1) == classes).tolist()
             divergence[name] += (expected.exp() * (expected - out.logits.log_softmax(1))).sum(1).tolist()
             tokens[name] += out.partition.host_counts
+            explained[name] += [explained_variation(image.permute(1, 2, 0).numpy(), labels.numpy())
+                                for image, labels in zip(images, out.partition.labels, strict=True)]
             if name == "square patches":
                 missed = max(missed, float((out.logits - own).abs().max()))
-    base = right["square patches"]
-    print("| tokens | mean count | top-1 | points to squares | KL to squares |\n|---|---:|---:|---:|---:|")
+    print("| tokens | mean count | R² | top-1 | points to squares | KL to squares | points to defaults | KL to defaults' |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, answers in right.items():
         own_score = proportion([answers])
-        gain = difference([answers], [base])
-        print(f"| {name} | {sum(tokens[name]) / len(paths):.0f} | {own_score.value:.1%} ({own_score.low:.1%} to "
-              f"{own_score.high:.1%}) | {100 * gain.value:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f}) | "
-              f"{mean(divergence[name]).value:.3f} |")
+        points, more_points = (interval(difference([answers], [right[base]]), 100, 1)
+                               for base in ("square patches", DEFAULTS))
+        print(f"| {name} | {sum(tokens[name]) / len(paths):.0f} | {mean(explained[name]).value:.3f} | {own_score.value:.1%} ({own_score.low:.1%} to "
+              f"{own_score.high:.1%}) | {points} | {mean(divergence[name]).value:.3f} | {more_points} | "
+              f"{interval(difference([divergence[name]], [divergence[DEFAULTS]]), 1, 3)} |")
     print(f"\nsquare patches: largest difference of a logit from timm's own {missed:.1e}")
+
+
+def interval(score: Score, factor: float, digits: int) -> str:
+    """A difference with its interval."""
+    value, low, high = (f"{factor * number:+.{digits}f}" for number in (score.value, score.low, score.high))
+    return f"{value} ({low} to {high})"
 
 
 def agreement(vit: Any, paths: Sequence[Path]) -> None:

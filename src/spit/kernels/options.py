@@ -73,8 +73,10 @@ class SuperpixelOptions(Options):
                    "not clipped (about 1.8 times the regions); none")
     method: Method = option(
         "paper", "How regions are joined: paper, levels of contraction; tree, connected Ward clustering cut at exactly "
-                 "max_tokens regions (default: one for every 256 pixels), which reads compactness, refine and, for a "
-                 "hierarchy, levels", flag="superpixel_method")
+                 "max_tokens regions (default: one for every region_size² pixels), which reads compactness, refine and "
+                 "for a hierarchy levels", flag="superpixel_method")
+    region_size: int = option(
+        16, "Side of a square as large as a region of method tree, if there is no max_tokens", least=1, most=2**16)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,8 +84,8 @@ class SuperpixelOptions(Options):
             raise ValueError(f"expected compactness of at most 1, got {self.compactness}; method='tree' takes more")
 
     def tree_count(self, pixels: int) -> int:
-        """The number of regions that the tree of an image is cut into: max_tokens, or one for every 256 pixels."""
-        return min(max(pixels // 256, 1) if self.max_tokens is None else self.max_tokens, pixels)
+        """The number of regions that the tree of an image is cut into: max_tokens, or by region_size."""
+        return min(max(pixels // self.region_size**2, 1) if self.max_tokens is None else self.max_tokens, pixels)
 
     def rules(self) -> Rules:
         """The options as kernels take them."""
@@ -93,8 +95,8 @@ class SuperpixelOptions(Options):
 
 
 def compact_options(patch: int) -> dict[str, Any]:
-    """Options of superpixels that weights of square patches know best: compact, and about as large as a patch."""
-    return {"levels": max(1, round(math.log2(patch))), "compactness": 0.95, "self_loop": "none"}
+    """Options of superpixels that weights of square patches know best: compact, and as many as there are patches."""
+    return {"method": "tree", "compactness": 20.0, "region_size": patch, "levels": max(1, round(math.log2(patch)))}
 
 
 @dataclass(frozen=True)
