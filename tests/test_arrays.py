@@ -12,12 +12,14 @@ from skimage import color, data, img_as_float, img_as_uint, measure, segmentatio
 
 import spit
 from spit.arrays import OPTIONS
+from spit.evaluation.superpixels import compactness
 
 
 def explained(image: np.ndarray, labels: np.ndarray) -> float:
     values = image.reshape(-1, image.shape[2]).astype(float)
     sizes = np.bincount(labels.ravel())
-    means = np.stack([np.bincount(labels.ravel(), values[:, c]) for c in range(3)], 1) / np.maximum(sizes, 1)[:, None]
+    sums = np.stack([np.bincount(labels.ravel(), band) for band in values.T], 1)
+    means = sums / np.maximum(sizes, 1)[:, None]
     within = ((values - means[labels.ravel()]) ** 2).sum()
     return float(1 - within / ((values - values.mean(0)) ** 2).sum())
 
@@ -132,6 +134,17 @@ def test_compactness() -> None:
     assert edges[0] > 1.3 * edges[-1]
     even = np.bincount(spit.superpixels(image, 300, compactness=100, refine=0).ravel())[1:]
     assert even.max() < 3 * np.median(even)
+
+
+@pytest.mark.parametrize("weights", [(1, 1, 1), (1, 1, 0)])
+def test_moves_lower_the_error_of_positions_too_if_they_weigh_much(weights: tuple[int, ...]) -> None:
+    image, value = data.chelsea(), 4
+    places = np.moveaxis(np.indices(image.shape[:2]), 0, -1) * value
+    features = np.concatenate([image * np.sqrt(3 * np.array(weights) / sum(weights)), places], -1)
+    plain, moved = (spit.superpixels(image, 300, compactness=value, weights=weights, refine=sweeps)
+                    for sweeps in (0, 5))
+    assert 1 - explained(features, moved) < 0.95 * (1 - explained(features, plain))
+    assert compactness(moved) > 1.1 * compactness(plain)
 
 
 @pytest.mark.parametrize("refine", [0, 3])

@@ -39,7 +39,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         different `n` are nested.
     compactness : float
         Weight of a pixel of distance beside one step of 8 bits in colour, whatever the number of bands. 0.4 follows
-        edges, 3 gives even regions, 10 nearly squares.
+        edges, 4 gives compact regions, 10 nearly squares. From 1 on, boundary moves weigh distances too.
     min_size : int, optional
         Pixels of the smallest region; only pieces of the mask that are smaller stay as they are. If `n` such regions do
         not fit, there are as many as the tree has: about half of what would fill the image with the smallest. By
@@ -66,8 +66,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         Percentiles are those of every s-th pixel along each axis, with the smallest s that leaves 2²⁰ values.
         "lab": CIELAB of RGB. All are compared in sixteenths of a step.
     refine : int, optional
-        Sweeps of boundary moves; 0 for none, 1 for speed. By default 5, and none if `compactness` is 1 or more, since
-        moves look at colours alone, or in a volume, which cannot be refined.
+        Sweeps of boundary moves; 0 for none, 1 for speed. By default 5, but none in a volume, which cannot be refined.
     start_label : int
         Smallest label. ``skimage.measure.regionprops`` ignores label 0.
 
@@ -88,8 +87,9 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
     -----
     Regions that are each other's cheapest neighbour merge, all such pairs at once. The cost is the growth of the
     squared error of colours and weighted positions [1]_. The tree of these merges is cut at `n` regions. Then pixels at
-    boundaries move to a neighbouring region where that lowers the squared error of the colours. SLIC [2]_ looks for
-    centres instead, which neither gives an exact count nor connected regions.
+    boundaries move to a neighbouring region where that lowers the squared error of the colours, and from a
+    `compactness` of 1 on of positions too. SLIC [2]_ looks for centres instead, which neither gives an exact count nor
+    connected regions.
 
     References
     ----------
@@ -120,7 +120,7 @@ def superpixels(image: npt.ArrayLike, n: int = 600, *, compactness: float = TREE
         raise ValueError(f"expected start_label as a whole number, got {start_label!r}")
     bands = Bands.of(image, channel_axis, mask, nodata, to)
     volume = bands.planes.ndim == 4
-    sweeps = SWEEPS * (compactness < 1 and not volume) if refine is None else refine
+    sweeps = SWEEPS * (not volume) if refine is None else refine
     SuperpixelOptions(method="tree", refine=sweeps)  # checks it
     if volume and sweeps > 0:
         raise ValueError(f"expected refine=0 for a volume, got {sweeps}; boundary moves are for images alone")

@@ -77,6 +77,11 @@ FINER = 2
 neighbours: their borders are better, and so are the choices. (docs/experiments/superpixels.md)"""
 
 
+MOST_PULL = 1000.0
+"""From λ = 1 on, sweeps compare what the tree compares, positions too, with a pixel as at most so many steps of 8 bits:
+no two colours are so far apart."""
+
+
 def finer_count(count: int, sweeps: int) -> int:
     """The number of regions before refinement."""
     return FINER * count if sweeps > 1 else count

@@ -16,7 +16,7 @@ from spit.kernels.numba.refinement import refine_image, sum_colors
 from spit.kernels.numba.threads import for_each_image, spans, threads_left
 from spit.kernels.numba.tree_blocks import grid_edges, grow_blocks, sum_grid
 from spit.kernels.numba.tree_rounds import BANDS, INFINITY, merge_all
-from spit.kernels.rules import BLOCK_SIDES, COLOR_STEP, EAGER, SCALE, TREE_PUSH, finer_count, tree_weights
+from spit.kernels.rules import BLOCK_SIDES, COLOR_STEP, EAGER, MOST_PULL, SCALE, TREE_PUSH, finer_count, tree_weights
 
 U = np.uint64
 
@@ -60,6 +60,10 @@ def tree_labels(pixels: Array, count: int, compactness: float, sweeps: int) -> A
 def recut(fine: Array, planes: Array, weights: Array, pixels: Array, count: int, sweeps: int, least: int = 1,
           masked: bool = False) -> Array:
     """See :func:`spit.kernels.reference.recut`."""
+    if sweeps > 0 and weights[len(planes) :].min() >= 1:
+        pulls = COLOR_STEP * np.minimum(np.sqrt(weights), MOST_PULL)
+        points = np.concatenate([planes, np.indices(fine.shape)])
+        pixels = np.rint(points * pulls[:, None, None]).astype(np.int32)
     left = int(fine.max()) + 1
     labels, sums = fine, sum_colors(fine, left, pixels)
     if sweeps > 1:

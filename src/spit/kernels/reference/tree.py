@@ -27,7 +27,7 @@ from spit.kernels.portable import running_sum, tree_colors
 from spit.kernels.reference.contraction import contract_edges
 from spit.kernels.reference.forest import components
 from spit.kernels.reference.refinement import refine
-from spit.kernels.rules import BLOCK_SIDES, DWARF, DWARF_RATIO, EAGER, finer_count, tree_weights
+from spit.kernels.rules import BLOCK_SIDES, COLOR_STEP, DWARF, DWARF_RATIO, EAGER, MOST_PULL, finer_count, tree_weights
 
 
 def tree_labels(pixels: Tensor, count: int, compactness: float, sweeps: int) -> Tensor:
@@ -49,12 +49,17 @@ def recut(fine: Tensor, planes: Tensor, weights: Tensor, pixels: Tensor, count: 
           masked: bool = False) -> Tensor:
     """Refine a partition; with two sweeps or more, after the first join its regions to ``count`` by another tree.
 
+    Where λ is 1 or more, sweeps lower the error of what the tree compares, else of the pixels.
+
     Shape:
         fine ``(H, W)`` int32, as are the labels; planes ``(C, H, W)`` and weights ``(C + 2,)`` as of :func:`grid_tree`;
         pixels, least and masked as of :func:`~spit.kernels.reference.refine`.
     """
     regions = int(fine.max()) + 1
     labels, left = fine, regions
+    if weights[len(planes) :].min() >= 1:
+        pulls = COLOR_STEP * weights.sqrt().clamp(max=MOST_PULL)
+        pixels = (torch.cat([planes.long(), _axes(fine.shape)]) * pulls[:, None, None]).round().int()
     if sweeps > 1:
         labels = refine(fine[None], torch.tensor([0, regions]), pixels[None], 1, least, masked)[0]
         parents, heights = region_tree(planes, labels, weights)
