@@ -14,11 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from spit.arrays import superpixels
+from spit.arrays import cut, superpixels
 from spit.errors import MissingExtra
+from spit.kernels.options import SuperpixelOptions
 from spit.options import check_choice
 from spit.tokenizers import SuperpixelTokenizer
 
+COMPACT = 4.3  # the compactness of spit-compact
 Photo = NDArray[np.uint8]
 Regions = NDArray[Any]
 Segment = Callable[[Photo, float], Regions]
@@ -84,13 +86,31 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
 
 
 def _spit(image: Photo, n: float) -> Regions:
-    """:func:`spit.superpixels` at its defaults: regions joined by variance, then boundary moves."""
+    """:func:`spit.superpixels` at its defaults: the tree, five sweeps of boundary moves, and a second tree."""
     return superpixels(image, n=round(n))
+
+
+def _spit_fast(image: Photo, n: float) -> Regions:
+    """:func:`spit.superpixels` with one sweep of boundary moves."""
+    return superpixels(image, n=round(n), refine=1)
+
+
+def _spit_compact(image: Photo, n: float) -> Regions:
+    """:func:`spit.superpixels` with regions as compact as SLIC's."""
+    return superpixels(image, n=round(n), compactness=COMPACT)
 
 
 def _spit_unrefined(image: Photo, n: float) -> Regions:
     """:func:`spit.superpixels` without the boundary moves."""
     return superpixels(image, n=round(n), refine=0)
+
+
+def _spit_rounds(image: Photo, n: float) -> Regions:
+    """:func:`spit.superpixels` before it had a tree: levels and rounds by variance, then three sweeps."""
+    planes = np.ascontiguousarray(np.moveaxis(image, -1, 0))
+    levels = max(floor(log(planes[0].size / (3 * n), 3.6)), 1)  # to about 3 n regions or more
+    return cut(planes, SuperpixelOptions(levels=levels, features="saturated", similarity="variance", self_loop="none",
+                                         max_tokens=round(n), refine=3))[0]
 
 
 def _spit_paper(image: Photo, levels: float) -> Regions:
@@ -195,6 +215,9 @@ def _spacing(wanted: int, pixels: int) -> float:
 METHODS = {method.name: method for method in (
     Method("spit", "spit", "n", 1.0, _asked, _spit, whole=True),
     Method("spit-unrefined", "spit, unrefined", "n", 1.0, _asked, _spit_unrefined, whole=True),
+    Method("spit-fast", "spit, one sweep", "n", 1.0, _asked, _spit_fast, whole=True),
+    Method("spit-compact", "spit, compact", "n", 1.0, _asked, _spit_compact, whole=True),
+    Method("spit-rounds", "spit, before the tree", "n", 1.0, _asked, _spit_rounds, whole=True),
     Method("spit-paper", "spit, as the paper", "levels", -6.0, _levels, _spit_paper, whole=True, jumps=True),
     Method("seeds", "SEEDS (OpenCV)", "num_superpixels", 1.0, lambda wanted, _: 1.17 * wanted, _seeds, whole=True,
            package="cv2", jumps=True),

@@ -29,7 +29,8 @@ CURVES = {
     "undersegmentation_error": "undersegmentation error, less is better",
     "boundary_recall": "boundary recall, more is better",
 }
-OURS = {"spit": ("#1b7837", "-"), "spit-unrefined": ("#5aae61", "--"), "spit-paper": ("#a6dba0", ":")}
+OURS = {"spit": ("#00441b", "-"), "spit-fast": ("#1b7837", "--"), "spit-unrefined": ("#5aae61", ":"),
+        "spit-compact": ("#5aae61", "-."), "spit-rounds": ("#a6dba0", "--"), "spit-paper": ("#a6dba0", ":")}
 PEERS = ("#4e79a7", "#e15759", "#b07aa1", "#f28e2b", "#76b7b2", "#9c755f", "#edc948", "#ff9da7", "#8c8c8c")
 MARKS = "os^vDPX<>"
 
