@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -25,10 +26,12 @@ INLINE = re.findall(r"^`(spit [a-z][^`]*)`, or in Python", README, re.MULTILINE)
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A photo, a folder of photos, and photos of two classes."""
+    """A photo, a folder of photos, photos of two classes, and arrays."""
     monkeypatch.chdir(tmp_path)
     photo = Image.fromarray(data.chelsea()).resize((113, 75))
     photo.save("photo.jpg")
+    np.save("slide.npy", np.array(photo))
+    np.save("stack.npy", np.stack([np.array(photo)[..., 0]] * 4))
     Path("photos").mkdir()
     photo.crop((0, 0, 60, 50)).save("photos/other.png")
     for name, box in {"cat": (0, 0, 40, 40), "dog": (40, 20, 100, 70)}.items():
