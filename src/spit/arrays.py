@@ -169,7 +169,8 @@ def _even(tree: Tree, n: int, min_size: int | None, colors: Array, sweeps: int) 
         sizes = np.bincount(labels.ravel())[1:]
         if sizes.max() <= SPREAD * np.median(sizes):
             break
-        labels = tree.refined(colors, n, sweeps, max(tree.most // n // share, 1))
+        evener = tree.refined(colors, n, sweeps, max(tree.most // n // share, 1))
+        labels = evener if evener.max() == labels.max() else labels  # n comes first
     return labels
 
 
