@@ -37,16 +37,19 @@ def sum_colors(labels: Array, count: int, planes: Array) -> Array:
 def refine_image(labels: Array, sums: Array, planes: Array, sweeps: int, least: int, masked: bool) -> Array:
     """:func:`refine` one image, whose :func:`sum_colors` follow the labels."""
     (channels, height, width), count = planes.shape, len(sums) - 1
-    padded = np.full((height + 2, width + 2), count, np.uint32)  # count is nobody's region, outside the image or mask
+    short = np.uint16 if count < 2**16 - 1 else np.uint32
+    padded = np.full((height + 2, width + 2), count, short)  # count is nobody's region, outside the image or mask
     padded[1:-1, 1:-1] = labels
     if masked:
-        np.minimum(padded, np.uint32(count), out=padded)  # −1 is nobody's too
+        np.minimum(padded, short(count), out=padded)  # −1 is nobody's too
     spare = np.empty(count + 1, np.int64)  # how many pixels may leave in a visit
     table = np.full((channels + 2, count + 1), np.inf, np.float32)  # a mean a channel, and two factors, see _tabulate
     table[:channels, count] = 0
     parts = spans((height + 1) // 2, min(threads_left(), -(-labels.size // PIXELS_PER_THREAD)))
     moves = [np.empty((2, (last - first) * (width // 2 + 1) + 1), np.uint32) for first, last in parts]
-    for visit in range(4 * sweeps):
+    if len(parts) == 1:
+        _visit(padded, planes, table, parts[0], 4 * sweeps, moves[0], least, spare, sums)
+    for visit in range(4 * sweeps if len(parts) > 1 else 0):
         _tabulate(sums, least, spare, table)
         counts = for_each_image(lambda part, out, start=visit % 4: _decide(padded, planes, table, part, start, out),
                                 parts, moves)
@@ -56,6 +59,15 @@ def refine_image(labels: Array, sums: Array, planes: Array, sweeps: int, least: 
     if masked:
         refined[refined == count] = -1
     return refined
+
+
+@compiled
+def _visit(padded: Array, planes: Array, table: Array, part: tuple[int, int], visits: int, moves: Array, least: int,
+           spare: Array, sums: Array) -> None:
+    """Visits of the classes in turn, on one thread."""
+    for visit in range(visits):
+        _tabulate(sums, least, spare, table)
+        _move(padded, planes, moves[:, : _decide(padded, planes, table, part, visit % 4, moves)], spare, sums)
 
 
 @compiled

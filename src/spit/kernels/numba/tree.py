@@ -171,7 +171,7 @@ def cut_tree(parents: Array, heights: Array, count: int) -> Array:
 
 def _padded(weights: Array) -> Array:
     """The weights of BANDS bands or more; a band more of weight 0 changes no cost."""
-    return np.pad(np.asarray(weights, np.float64), (0, max(BANDS - len(weights), 0)))
+    return np.append(weights, np.zeros(max(BANDS - len(weights), 0)))
 
 
 def _lanes(scale: Array) -> int:

@@ -47,32 +47,31 @@ def grow_blocks(planes: Array, inside: Array | None, scale: Array, steps: Array,
                 z1, y1 = min(z + sides[0], bounds[1]), min(y + sides[1], bounds[3])
                 x1 = min(x + sides[2], planes.shape[3])
                 shape = (z1 - z, y1 - y, x1 - x)
-                places = _places(shape, (corner[0] + z, corner[1] + y, corner[2] + x), whole)
-                values, here = np.empty((len(planes), shape[0] * shape[1] * shape[2]), planes.dtype), places[0] >= 0
-                for row in range(shape[0] * shape[1]):
-                    k, j, p = U(z + row // shape[1]), U(y + row % shape[1]), row * shape[2]
-                    for c in range(len(planes)):
-                        values[U(c), p : p + shape[2]] = planes[U(c), k, j, x:x1]
-                    if inside is not None:  # decided when numba compiles
-                        here[p : p + shape[2]] = inside[k, j, x:x1]
+                points = _points(planes, inside, (z, y, x), shape, corner, whole, len(steps), sums.shape[1])
                 parents, heights, labels, block_sums, cells, block_tops = _grow_block(
-                    values, here, places, shape, scale, steps, sums)
+                    points, len(planes), shape, scale, steps, sums)
                 while left + len(cells) > len(names):
                     names, tops, table = _longer(names), _longer(tops), _longer_table(table)
                 numbers = np.empty(len(cells), np.int32)
                 for v in range(len(cells)):
                     numbers[v] = left
-                    names[left] = places[3, U(cells[v])]
+                    names[left] = points[len(points) - 1, U(cells[v])]
                     tops[left] = block_tops[v]
                     for c in range(sums.shape[1]):
                         table[left, c] = block_sums[v, c]
                     left += block_sums[v, sums.shape[1] - 1] > 0  # else outside the mask
                 for row in range(shape[0] * shape[1]):
                     k, j, p = U(z + row // shape[1]), U(y + row % shape[1]), row * shape[2]
-                    _copy_names(places[3], parents[p : p + shape[2]], tree[0][k, j, x:x1])
-                    tree[1][k, j, x:x1] = heights[p : p + shape[2]]
+                    _copy_names(points[len(points) - 1], parents[p : p + shape[2]], tree[0][k, j, x:x1])
+                    _copy(heights[p : p + shape[2]], tree[1][k, j, x:x1])
                     _copy_numbers(numbers, labels[p : p + shape[2]], tree[2][k, j, x:x1])
     return table[:left], names[:left], tops[:left]
+
+
+@inlined
+def _copy(values: Array, out: Array) -> None:  # faster than out[:] = values
+    for i in range(len(out)):
+        out[i] = values[i]
 
 
 @inlined
@@ -102,43 +101,61 @@ def _longer_table(rows: Array) -> Array:
 
 
 @inlined
-def _places(shape: tuple[int, int, int], corner: tuple[int, int, int], whole: Array) -> Array:
-    """Layer, row, column and name of each point of a block."""
-    places = np.empty((4, shape[0] * shape[1] * shape[2]), np.int32)
-    p = 0
-    for z in range(corner[0], corner[0] + shape[0]):
-        for y in range(corner[1], corner[1] + shape[1]):
-            name = (z * whole[1] + y) * whole[2]
-            for x in range(corner[2], corner[2] + shape[2]):
-                places[0, p], places[1, p], places[2, p], places[3, p] = z, y, x, name + x
-                p += 1
-    return places
+def _points(planes: Array, inside: Array | None, first: tuple[int, int, int], shape: tuple[int, int, int],
+            corner: Array, whole: Array, axes: int, lanes: int) -> Array:
+    """What each point of a block adds to the columns of a table of sums, and its name, ``(L + 1, P)``."""
+    bands = len(planes)
+    points = np.empty((lanes + 1, shape[0] * shape[1] * shape[2]), np.int32)
+    for line in range(shape[0] * shape[1]):
+        k, j, p = first[0] + line // shape[1], first[1] + line % shape[1], line * shape[2]
+        end = p + shape[2]
+        z, y, x = corner[0] + k, corner[1] + j, corner[2] + first[2]
+        for c in range(bands):
+            _copy(planes[U(c), U(k), U(j), first[2] : first[2] + shape[2]], points[U(c), p:end])
+        if axes == 3:
+            _count(z, 0, points[bands, p:end])
+        _count(y, 0, points[bands + axes - 2, p:end])
+        _count(x, 1, points[bands + axes - 1, p:end])
+        for c in range(bands + axes, lanes - 1):
+            _count(0, 0, points[c, p:end])
+        _count(1, 0, points[lanes - 1, p:end])
+        if inside is not None:  # decided when numba compiles
+            _copy(inside[U(k), U(j), first[2] : first[2] + shape[2]], points[lanes - 1, p:end])
+        _count((z * whole[1] + y) * whole[2] + x, 1, points[lanes, p:end])
+    return points
 
 
 @inlined
-def _grow_block(values: Array, here: Array, places: Array, shape: tuple[int, int, int], scale: Array, steps: Array,
+def _count(start: int, step: int, out: Array) -> None:
+    for i in range(len(out)):
+        out[i] = start + step * i
+
+
+@inlined
+def _grow_block(points: Array, bands: int, shape: tuple[int, int, int], scale: Array, steps: Array,
                 kind: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
     """The first rounds of one block, whose points are named by their number in it.
 
     Returns parents, heights and regions of its points, and sums, names and last heights of its regions.
     """
-    points, lanes = len(here), kind.shape[1]
-    parents, heights = np.empty(points, np.int32), np.empty(points, np.int32)
-    chosen, costs = _link_points(values, here, places[3], shape, scale, steps)
-    labels, count, cells, tops = _merge_points(chosen, costs, parents, heights)
-    sums = np.zeros((count, lanes), kind.dtype)
-    _sum_points(values, places, here, labels, len(steps), sums)
-    for p in range(points):
+    count, lanes = points.shape[1], kind.shape[1]
+    names, here = points[lanes], points[lanes - 1]
+    parents, heights = np.empty(count, np.int32), np.empty(count, np.int32)
+    chosen, costs = _link_points(points[:bands], here, names, shape, scale, steps)
+    labels, left, cells, tops = _merge_points(chosen, costs, parents, heights)
+    sums = np.zeros((left, lanes), kind.dtype)
+    _sum_points(points, labels, sums)
+    for p in range(count):
         labels[p] = labels[p] if here[p] else -1
     edges = grid_edges(labels.reshape(shape))
-    means = np.empty((count, columns(len(scale))))
+    means = np.empty((left, columns(len(scale))))
     for r in range(1, len(RATIOS)):
         means = means[: len(sums)]
         average(sums, means)
-        chosen, costs = link(edges, means, scale, places[3][cells])
-        above, count, cells, tops = merge(chosen, costs, RATIOS[r], cells, cells, tops, parents, heights)
-        edges, sums = contract_edges(edges, above), sum_regions(sums, above, count)
-        for p in range(points):
+        chosen, costs = link(edges, means, scale, names[cells])
+        above, left, cells, tops = merge(chosen, costs, RATIOS[r], cells, cells, tops, parents, heights)
+        edges, sums = contract_edges(edges, above), sum_regions(sums, above, left)
+        for p in range(count):
             labels[p] = above[U(max(labels[p], 0))] if here[p] else -1
     return parents, heights, labels, sums, cells, tops
 
@@ -158,7 +175,7 @@ def _link_points(values: Array, inside: Array, names: Array, shape: tuple[int, i
         ends = stride * side
         count = points - stride if side > 1 else 0  # pairs; those that reach into the next row or layer are not free
         for p in range(count):
-            free[p] = inside[p] & inside[p + stride]
+            free[p] = inside[p] & inside[p + stride] > 0
         for first in range(ends - stride, count, ends):
             for p in range(first, first + stride):
                 free[p] = False
@@ -232,23 +249,12 @@ def _merge_points(chosen: Array, costs: Array, parents: Array, heights: Array) -
 
 
 @inlined
-def _sum_points(values: Array, places: Array, inside: Array, labels: Array, axes: int, sums: Array) -> None:
-    """Add up the bands, places and points of every region; the last are in the last column."""
-    bands, lanes = len(values), sums.shape[1]
-    columns = np.zeros((4, len(labels)), np.int32)
-    for first in range(0, lanes, 4):
-        for c in range(first, first + 4):
-            column = columns[c - first]
-            axis = c - bands
-            for p in range(len(labels)):
-                if c < bands:
-                    column[p] = values[c, p]
-                elif axis < axes:
-                    column[p] = places[3 - axes + axis, p]
-                else:
-                    column[p] = inside[p] if c == lanes - 1 else 0
+def _sum_points(points: Array, labels: Array, sums: Array) -> None:
+    """Add up what the points of every region add to each column."""
+    for c in range(0, sums.shape[1], 4):
+        first, second, third, fourth = points[c], points[c + 1], points[c + 2], points[c + 3]
         for p in range(len(labels)):
-            add_four(sums, U(labels[p]), U(first), columns[0, p], columns[1, p], columns[2, p], columns[3, p])
+            add_four(sums, U(labels[p]), U(c), first[p], second[p], third[p], fourth[p])
 
 
 @compiled
