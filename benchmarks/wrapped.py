@@ -107,14 +107,15 @@ def accuracy(vit: Any, paths: Sequence[Path], tokenizers: Sequence[str]) -> None
                                 for image, labels in zip(images, out.partition.labels, strict=True)]
             if name == "square patches":
                 missed = max(missed, float((out.logits - own).abs().max()))
-    print("| tokens | mean count | R² | top-1 | points to squares | KL to squares | points to defaults | KL to defaults' |\n"
-          "|---|---:|---:|---:|---:|---:|---:|---:|")
+    print("| tokens | mean count | R² | top-1 | points to squares | KL to squares | points to defaults | "
+          "KL to defaults' |\n|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, answers in right.items():
         own_score = proportion([answers])
         points, more_points = (interval(difference([answers], [right[base]]), 100, 1)
                                for base in ("square patches", DEFAULTS))
-        print(f"| {name} | {sum(tokens[name]) / len(paths):.0f} | {mean(explained[name]).value:.3f} | {own_score.value:.1%} ({own_score.low:.1%} to "
-              f"{own_score.high:.1%}) | {points} | {mean(divergence[name]).value:.3f} | {more_points} | "
+        print(f"| {name} | {sum(tokens[name]) / len(paths):.0f} | {mean(explained[name]).value:.3f} | "
+              f"{own_score.value:.1%} ({own_score.low:.1%} to {own_score.high:.1%}) | {points} | "
+              f"{mean(divergence[name]).value:.3f} | {more_points} | "
               f"{interval(difference([divergence[name]], [divergence[DEFAULTS]]), 1, 3)} |")
     print(f"\nsquare patches: largest difference of a logit from timm's own {missed:.1e}")
 

@@ -1,6 +1,7 @@
 """The options of τ and φ, declared once for tensors (``spit.tokenizers``, ``spit.features``) and arrays."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ SelfLoop = Literal["clipped", "paper", "none"]
 Method = Literal["paper", "tree"]
 
 TREE_COMPACTNESS = 0.4  # of the methods' default, see docs/superpixels.md
+TREE_READS = frozenset(("method", "compactness", "max_tokens", "refine", "region_size"))
 
 _LOOP_CLIPS: dict[SelfLoop, float | None] = {"clipped": 0.75, "paper": math.inf, "none": None}
 
@@ -94,9 +96,16 @@ class SuperpixelOptions(Options):
                      float(self.merge_threshold), self.max_tokens)
 
 
-def compact_options(patch: int) -> dict[str, Any]:
-    """Options of superpixels that weights of square patches know best: compact, and as many as there are patches."""
-    return {"method": "tree", "compactness": 20.0, "region_size": patch, "levels": max(1, round(math.log2(patch)))}
+def compact_options(patch: int, changes: Iterable[str] = ()) -> dict[str, Any]:
+    """Options of superpixels that weights of square patches know best: compact, and as many as there are patches.
+
+    Where ``changes`` names an option that the tree does not read, the options are those of the paper's method, which
+    makes about as many.
+    """
+    levels = max(1, round(math.log2(patch)))
+    if TREE_READS.issuperset(changes):
+        return {"method": "tree", "compactness": 20.0, "region_size": patch, "levels": levels}
+    return {"levels": levels, "compactness": 0.95, "self_loop": "none"}
 
 
 @dataclass(frozen=True)
