@@ -101,13 +101,3 @@ def test_options_of_a_tokenizer_that_are_no_table(given) -> None:
 
 def test_the_help_names_every_backbone_of_spit() -> None:
     assert all(name in ModelConfig.__doc__.split("backbone: ")[1].split("\n")[0] for name in ("transformer", "merging"))
-
-
-def test_weights_of_squares_get_the_tree_unless_an_option_is_the_paper_s() -> None:
-    config = ModelConfig(tokenizer="patch", fill="crop", resolution=14)
-    tree = {"method": "tree", "compactness": 20.0, "region_size": 14, "levels": 4}
-    assert config.options_for("superpixel", {}) == tree
-    assert config.options_for("superpixel", {"max_tokens": 196}) == {**tree, "max_tokens": 196}
-    for changes in ({"levels": 3}, {"merge_threshold": 0.1}, {"compactness": 0.8, "self_loop": "paper"}):
-        assert config.options_for("superpixel", changes) == {
-            "levels": 4, "compactness": 0.95, "self_loop": "none", **changes}

@@ -74,7 +74,7 @@ class ModelConfig(TransformerOptions, FeatureOptions):
         present: Mapping[str, Any] = self.tokenizer_options if tokenizer == self.tokenizer else {}
         if tokenizer != self.tokenizer and (self.fill == "crop" or self.extractor == "crops"):  # weights know squares
             side = self.extractor_options.get("patch", self.resolution)
-            present = {"superpixel": compact_options(side, changes), "patch": {"size": side}}.get(tokenizer, {})
+            present = {"superpixel": compact_options(side), "patch": {"size": side}}.get(tokenizer, {})
         return {**present, **changes}
 
     def to_dict(self) -> dict[str, Any]:

@@ -135,12 +135,13 @@ def test_heights_rise_and_every_tree_has_one_root(texture: Texture, seed: int, h
 
 @pytest.mark.parametrize("compactness", [0.0, 0.3])
 def test_dots_do_not_join_their_background_one_a_round(monkeypatch: pytest.MonkeyPatch, compactness: float) -> None:
-    loops, rounds = import_module("spit.kernels.numba.tree"), []
-    link = loops.link
-    monkeypatch.setattr(loops, "link", lambda *given: rounds.append(len(given[0])) or link(*given))
+    definition, rounds = import_module("spit.kernels.reference.tree"), []
+    link = definition.link
+    monkeypatch.setattr(definition, "link", lambda *given: rounds.append(len(given[0])) or link(*given))
     image = np.where(np.random.default_rng(0).random((1, 3, 200, 300)) < 0.05, 255, 100).astype(np.uint8)
-    numba.tree_labels(torch.from_numpy(image), 300, compactness, 0)
+    labels = reference.tree_labels(torch.from_numpy(image), 300, compactness, 0)
     assert len(rounds) < 60
+    assert torch.equal(labels, numba.tree_labels(torch.from_numpy(image), 300, compactness, 0))
 
 
 def test_large_values_need_64_bits() -> None:

@@ -1,7 +1,6 @@
 """The options of τ and φ, declared once for tensors (``spit.tokenizers``, ``spit.features``) and arrays."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ SelfLoop = Literal["clipped", "paper", "none"]
 Method = Literal["paper", "tree"]
 
 TREE_COMPACTNESS = 0.4  # of the methods' default, see docs/superpixels.md
-TREE_READS = frozenset(("method", "compactness", "max_tokens", "refine", "region_size"))
 
 _LOOP_CLIPS: dict[SelfLoop, float | None] = {"clipped": 0.75, "paper": math.inf, "none": None}
 
@@ -75,10 +73,8 @@ class SuperpixelOptions(Options):
                    "not clipped (about 1.8 times the regions); none")
     method: Method = option(
         "paper", "How regions are joined: paper, levels of contraction; tree, connected Ward clustering cut at exactly "
-                 "max_tokens regions (default: one for every region_size² pixels), which reads compactness, refine and "
-                 "for a hierarchy levels", flag="superpixel_method")
-    region_size: int = option(
-        16, "Side of a square as large as a region of method tree, if there is no max_tokens", least=1, most=2**16)
+                 "max_tokens regions (default: one for every 256 pixels), which reads compactness, refine and, for a "
+                 "hierarchy, levels", flag="superpixel_method")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,8 +82,8 @@ class SuperpixelOptions(Options):
             raise ValueError(f"expected compactness of at most 1, got {self.compactness}; method='tree' takes more")
 
     def tree_count(self, pixels: int) -> int:
-        """The number of regions that the tree of an image is cut into: max_tokens, or by region_size."""
-        return min(max(pixels // self.region_size**2, 1) if self.max_tokens is None else self.max_tokens, pixels)
+        """The number of regions that the tree of an image is cut into: max_tokens, or one for every 256 pixels."""
+        return min(max(pixels // 256, 1) if self.max_tokens is None else self.max_tokens, pixels)
 
     def rules(self) -> Rules:
         """The options as kernels take them."""
@@ -96,16 +92,9 @@ class SuperpixelOptions(Options):
                      float(self.merge_threshold), self.max_tokens)
 
 
-def compact_options(patch: int, changes: Iterable[str] = ()) -> dict[str, Any]:
-    """Options of superpixels that weights of square patches know best: compact, and as many as there are patches.
-
-    Where ``changes`` names an option that the tree does not read, the options are those of the paper's method, which
-    makes about as many.
-    """
-    levels = max(1, round(math.log2(patch)))
-    if TREE_READS.issuperset(changes):
-        return {"method": "tree", "compactness": 20.0, "region_size": patch, "levels": levels}
-    return {"levels": levels, "compactness": 0.95, "self_loop": "none"}
+def compact_options(patch: int) -> dict[str, Any]:
+    """Options of superpixels that weights of square patches know best: compact, and about as large as a patch."""
+    return {"levels": max(1, round(math.log2(patch))), "compactness": 0.95, "self_loop": "none"}
 
 
 @dataclass(frozen=True)

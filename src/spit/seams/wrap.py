@@ -30,7 +30,7 @@ def wrap(backbone: nn.Module, tokenizer: str | Callable[[Images], Partition] = "
 
     Args:
         backbone: in evaluation mode; docs/backbones.md lists the families. :func:`spit.register_seam` adds one.
-        tokenizer: a name or a tokenizer; superpixels are compact, and as many as the image has pixels for patches.
+        tokenizer: a name or a tokenizer; superpixels are compact, and some 250 where the backbone has 196 patches.
         embed: what a token sees. "crop": one patch of pixels around the region's centroid, unscaled. "window": the
             square around the region, scaled to one patch. "pool": the mean of the image's patches in the region.
         place: how a token reads the table of positions: "centroid", between the four nearest cells, or "average", over

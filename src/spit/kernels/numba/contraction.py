@@ -154,7 +154,7 @@ def contract_edges(edges: Array, labels: Array) -> Array:
     return out[:k]
 
 
-def sum_type(values: Array, points: int, *sides: int) -> type:
+def sum_type(values: Array, points: int, *sides: int) -> type[np.int32] | type[np.int64]:
     """The integers that hold the sum of so many values, and of places on the sides of a grid."""
     largest = max(abs(int(values.max())), abs(int(values.min())), 1, *sides)
     return np.int32 if largest * points < 2**31 else np.int64

@@ -53,7 +53,8 @@ def shorten(parents: Array) -> None:
 @inlined
 def follow(parents: Array, numbers: Array) -> Array:
     """The number of the root of each vertex, whose parents lead there; a root is its own parent."""
-    here, further, moved = parents.copy(), np.empty_like(parents), 1
+    here, further = parents.copy(), np.empty_like(parents)
+    moved: Any = 1
     while moved > 0:  # faster than shorten for a few thousand
         for v in range(len(here)):
             further[v] = here[U(here[v])]

@@ -227,7 +227,8 @@ def _lower(best: Array, step: Array, keys: Array, stride: int) -> None:
 def _merge_points(chosen: Array, costs: Array, parents: Array, heights: Array) -> tuple[Array, int, Array, Array]:
     """:func:`merge` of points, all of which are of one size and new."""
     points, bits, ratio = len(chosen), costs.view(np.int32), F(RATIOS[0])
-    cells, numbers, roots = np.empty(points, np.int32), np.empty(points, np.int32), U(0)
+    cells, numbers = np.empty(points, np.int32), np.empty(points, np.int32)
+    roots: Any = U(0)
     joins, last = np.empty(points, np.int32), np.empty(points, np.int32)
     for p in range(points):  # a loop for each step, as in merge
         to = U(chosen[p])
