@@ -36,6 +36,7 @@ from tables.counts import PAPER, Counts
 from tables.protocols import CUT
 
 import spit
+from spit.answers import Segment
 from spit.attribution.drawing import panel_row
 from spit.drawing import Tile, draw_panel
 from spit.drawing.panel import THEMES
@@ -47,7 +48,7 @@ from spit.evaluation.samples import find_images, spread
 from spit.kernels.reference.contraction import region_points, similarity
 from spit.kernels.reference.superpixels import Graph
 from spit.kernels.rules import Rules
-from spit.segmentation import Cut
+from spit.segmentation import TokenCut
 from spit.segmentation.correspondence import all_pairs, scenes
 from spit.tokenizers.preprocess import superpixel_features
 
@@ -142,7 +143,7 @@ def correspondence(args: Args) -> Rows:
     """A row for each image: itself, and its colours with each of them as the source."""
     images = [load(file) for file in PAIR]
     names = [Path(file).stem for file in PAIR]
-    grid = all_pairs(scenes(spit.load(args.model, "cpu")(images), Cut()))
+    grid = all_pairs(scenes(spit.load(args.model, "cpu")(images), TokenCut()))
     rows = []
     for target, (image, name) in enumerate(zip(images, names, strict=True)):
         tiles = [Tile(as_picture(image), name, f"{image.shape[2]} by {image.shape[1]} pixels")]
@@ -168,10 +169,10 @@ def masks(args: Args) -> Image.Image:
     wanted = {f"{number:04d}" for number in SHOWN}
     samples = [sample for sample in find_samples(args.shared / "data" / "ecssd") if sample.name in wanted]
     predictor, tiles = spit.load(args.model, "cpu"), []
-    cut = (CUT if args.as_paper else Cut()).to_dict()
+    question = CUT if args.as_paper else Segment()
     for sample in samples:
         image, truth = read_pair(sample)
-        mask = predictor(image, crop=False).segment(**cut).mask[0].numpy()
+        mask = question.ask(predictor, image).mask[0].numpy()
         iou = (mask & truth.foreground).sum() / (mask | truth.foreground).sum()
         tiles.append(Tile(scaled(draw_errors(image, mask, truth)), f"{sample.name}.jpg", f"IoU {iou:.2f}"))
     across = len(SHOWN) // 2

@@ -21,9 +21,9 @@ import torch
 from provenance import launch, load_models, model_arguments, open_runner, print_provenance
 
 import spit
+from spit.answers import Segment
 from spit.evaluation.masks import find_samples
 from spit.evaluation.saliency import TOKENCUT, Saliency, SaliencyCase
-from spit.segmentation import Cut
 from spit.segmentation.head import head_for
 from spit.segmentation.lanczos import leading_vectors
 
@@ -45,7 +45,7 @@ def main() -> None:
     parser = model_arguments(__doc__)
     parser.add_argument("--first", type=int, default=TUNED_ON, help="images that choices are compared on")
     parser.add_argument("--every", type=int, default=1, help="only every so-many-th of them")
-    parser.add_argument("--foreground", default=Cut().foreground, help="the rule that other choices are made beside")
+    parser.add_argument("--foreground", default=Segment().foreground, help="the rule beside which others are tried")
     parser.add_argument("--only", action="append", help=f"of {', '.join(CUTS)}, size, tokenizer")
     parser.add_argument("--final", action="store_true", help="the defaults on all images instead")
     parser.add_argument("--solvers", action="store_true", help="time the eigenproblem instead")
@@ -62,7 +62,7 @@ def main() -> None:
                                                                              f"{args.first}"))
     models = load_models(args)
     if args.final:
-        cases = [SaliencyCase(model, Cut(foreground=args.foreground)) for model in models]
+        cases = [SaliencyCase(model, Segment(foreground=args.foreground, merge=False)) for model in models]
         parent = spit.Predictor(models[-1].model, "parent under TokenCut")
         cases += [SaliencyCase(parent, cut) for cut in PARENT_CUTS]
     else:
@@ -78,7 +78,7 @@ def main() -> None:
 
 def _choices(model: spit.Predictor, args: argparse.Namespace) -> Iterator[SaliencyCase]:
     """The defaults, and each choice changed by itself."""
-    base, superpixels = Cut(foreground=args.foreground), model.model.config.tokenizer == "superpixel"
+    base, superpixels = Segment(foreground=args.foreground, merge=False), model.model.config.tokenizer == "superpixel"
 
     def wanted(name: str) -> bool:
         return args.only is None or name in args.only
@@ -90,7 +90,7 @@ def _choices(model: spit.Predictor, args: argparse.Namespace) -> Iterator[Salien
             yield from (SaliencyCase(model, base.replace(**{name: value})) for value in values
                         if value != getattr(base, name))
     if wanted("size"):
-        yield from (SaliencyCase(model, base, size) for size in SIZES)
+        yield from (SaliencyCase(model, base.replace(size=size)) for size in SIZES)
     if wanted("tokenizer") and superpixels:
         for options in TOKENIZERS:
             changed = model.with_tokenizer("superpixel", **options)

@@ -14,12 +14,12 @@ import numpy as np
 from provenance import arguments, launch, print_provenance
 
 import spit
+from spit.answers import Segment
 from spit.evaluation.masks import best_threshold, f_measure, find_samples, read_pair, score
-from spit.segmentation import Cut
 from spit.segmentation.head import head_for
 
 TUNED_ON = 200
-CASES = {f"{method}{', clean' if clean else ''}": Cut(method=method, clean=clean)
+CASES = {f"{method}{', clean' if clean else ''}": Segment(method=method, clean=clean, merge=False)
          for clean in (False, True) for method in ("cut", "head", "both")}
 Figures = dict[str, Any]
 
@@ -51,8 +51,8 @@ def main() -> None:
             _print_row(f"{title} ({len(own)})", name, [done[index][name] for index in own])
 
 
-def _figures(prediction: spit.Prediction, cut: Cut, truth: Any) -> Figures:
-    found = prediction.segment(**cut.to_dict())
+def _figures(prediction: spit.Prediction, question: Segment, truth: Any) -> Figures:
+    found = question.of(prediction)
     scores = score(found.saliency[0].cpu().numpy(), found.mask[0].cpu().numpy(), truth)
     curve = f_measure(scores.positives, scores.hits, scores.foreground)
     return {"iou": scores.iou, "accuracy": scores.accuracy, "curve": curve, "counted": scores.foreground > 0}

@@ -92,7 +92,7 @@ def faithfulness(args: Args) -> Protocol:
 
 def saliency(args: Args) -> Protocol:
     samples = spread(find_samples(args.data), args.limit)
-    cases = [SaliencyCase(one, CUT, args.size) for one in load(args)]
+    cases = [SaliencyCase(one, CUT.replace(size=args.size)) for one in load(args)]
     if args.baseline is not None:
         cases += baseline_cases(spit.load(args.baseline, args.device), args.size)
     return Saliency(args.data, samples, cases)

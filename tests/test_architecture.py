@@ -16,13 +16,13 @@ LAYERS = (
      "model", "arrays", "tiles", "bands", "trees", "thinning"),
     ("data", "drawing", "weights", "interop", "registry", "hub", "timm", "seams"),
     ("forward_pass", "predictor", "fitted"),
-    ("attribution", "segmentation", "labels", "video"),  # answers of a Prediction, of a label map, and of frames
+    ("answers", "attribution", "segmentation", "labels", "video"),  # of a Prediction, of a label map, and of frames
     ("evaluation", "training", "bench", "public", "export", "runtime"),
     ("batch", "doctor", "serve"),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-ANSWERS = {("predictor", "attribution"), ("predictor", "segmentation"),  # imported when asked
+ANSWERS = {("predictor", "answers"),  # imported when asked
            ("timm_methods", "hub"), ("partition", "drawing")}
 MOST_LINES = 400
 

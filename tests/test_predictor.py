@@ -243,8 +243,11 @@ def test_answers_are_those_of_the_functions(model: spit.SpitModel, images: list[
     prediction = Predictor(model)(images, crop=False)
     assert same(prediction.explain("rollout"), spit.explain(model, images, "rollout"))
     assert same(prediction.segment(cut_on="keys").mask, spit.segment(model, images, cut_on="keys").mask)
+    assert same(prediction.segment().mask, spit.segment(model, images).mask)
     with pytest.raises(ValueError, match="no_such"):
         prediction.segment(no_such=1)
+    with pytest.raises(TypeError, match="where the prediction is made"):
+        prediction.segment(size=20)
 
 
 def test_other_tokens(model: spit.SpitModel, images: list[Tensor]) -> None:
@@ -296,7 +299,8 @@ def test_no_pass_twice(images: list[Tensor], calls: Callable[[spit.SpitModel], C
     prediction.explain("flow")
     prediction.top()
     prediction.explain(PrototypeProjection(made))
-    prediction.segment()
+    prediction.segment()  # its pass of joined tokens is another model's
+    prediction.segment(merge=False)
     prediction.segment(cut_on="keys", layer=0)
     prediction.features()
     spit.correspond(prediction, prediction)
@@ -316,7 +320,7 @@ def test_classes_cost_a_pass_that_records_nothing(images: list[Tensor], calls: C
     top, class_token = prediction.logits, prediction.class_token
     assert counted == {"tokenizations": 1, "features": 1, "passes": 1}
     assert recorded == [None]
-    prediction.segment()
+    prediction.segment(merge=False)
     assert counted == {"tokenizations": 1, "features": 1, "passes": 2}
     [seen] = prediction.passes
     assert torch.equal(seen.logits, top)
@@ -351,7 +355,7 @@ def test_prototypes_are_found_once_for_all_images(images: list[Tensor], monkeypa
 
 
 def answers(prediction: Prediction) -> dict[str, Any]:
-    found = prediction.segment()
+    found = prediction.segment(merge=False)
     keys = prediction.segment(cut_on="keys", layer=1, foreground="class_token")
     return {"logits": list(prediction.logits), "saliency": found.saliency, "mask": found.mask, "keys": keys.mask,
             **{name: prediction.explain(name, 1) for name in ("flow", "rollout", "relevance", "random")}}
@@ -488,8 +492,10 @@ def test_pixels_that_the_caller_changes_later(model: spit.SpitModel) -> None:
 
 @pytest.mark.parametrize("count", [-1, 0, 1.5, True])
 def test_counts_of_classes_that_are_refused(model: spit.SpitModel, images: list[Tensor], count: Any) -> None:
-    with pytest.raises(ValueError, match="expected a number of classes of 1 or more, got"):
+    with pytest.raises((TypeError, ValueError), match=r"expected top .* got"):
         Predictor(model)(images[0]).top(count)
+    with pytest.raises(ValueError, match="expected a number of classes of 1 or more, got"):
+        Predictor(model)(images[0]).top_classes(count)
 
 
 def test_weights_are_hashed_once_for_other_tokens(model: spit.SpitModel, monkeypatch: pytest.MonkeyPatch) -> None:

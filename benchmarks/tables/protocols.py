@@ -1,12 +1,12 @@
 """What the paper prescribes for Tables 1 to 4 and G1, where spit's own choices differ."""
 
+from spit.answers import Segment
 from spit.data.classes import wordnet_ids
 from spit.evaluation.faithfulness import Methods
 from spit.evaluation.samples import LabelledFolder
 from spit.predictor import Predictor
-from spit.segmentation import Cut
 
-CUT = Cut(method="cut", tau=1 / 3, foreground="class_token", clean=False)
+CUT = Segment(method="cut", tau=1 / 3, foreground="class_token", clean=False, merge=False)
 """App. E: final tokens, τ = 1/3, and the foreground by class tokens."""
 METHODS = ("lime", "flow", "prototype", "random")  # Table 2's rows, and the control
 TRANSFER_SIZE = 256  # of CIFAR-100's and Caltech-256's images in App. C

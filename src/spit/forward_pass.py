@@ -73,6 +73,12 @@ class ForwardPass:
         self._device = features.values.device.type
         self._half = torch.is_autocast_enabled(self._device), torch.get_autocast_dtype(self._device)
 
+    def with_model(self, model: SpitModel) -> "ForwardPass":
+        """A pass of another model with the same τ and φ, in this one's precision."""
+        other = ForwardPass(model, self.images, self.partition, self.features, self._keep)
+        other._half = self._half
+        return other
+
     @property
     def logits(self) -> Tensor:
         """The output of h, ``(B, num_classes)``."""

@@ -65,7 +65,8 @@ def option(default: Any, help: str, *, least: float | None = None, above: float 
         least, above, most, below: bounds of a number, or of each number of a tuple.
         choices: the words that a string, or each string of a tuple, may be; a Literal type has them already.
         metavar: how the command line shows the value.
-        flag: the name on the command line, if it differs from the field's; ``short`` is a letter beside it (``-o``).
+        flag: the name on the command line, if it differs from the field's, also of the opposite (``crop/--whole``);
+            ``short`` is a letter beside it (``-o``).
     """
     spec = Spec(help, least, above, most, below, tuple(choices), metavar, flag, short)
     if callable(default):

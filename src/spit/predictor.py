@@ -209,6 +209,7 @@ class Prediction:
         self.images = [image.to(predictor.device) for image in images]
         self.originals = list(self.images if originals is None else originals)
         self.sizes = [tuple(image.shape[1:]) for image in self.originals]
+        self.views: dict[str, Prediction] = {}
         with torch.no_grad():
             self.partition, features = model.tokenize(self.images)
         # Queries, keys, values, attention's answer and output: 5 rows a token and layer.
@@ -246,9 +247,9 @@ class Prediction:
         It is nested for a single image too: ``prediction.top(5)[0]``. :mod:`spit.runtime` answers for one image at a
         time, with a flat list.
         """
-        names = self.predictor.class_names
-        return [[Guess(names[index], float(row[index])) for index in own]
-                for row, own in zip(self.probabilities, self.top_classes(count).tolist(), strict=True)]
+        from spit.answers.classify import Classify  # which, as the other questions, imports this module
+
+        return [[Guess(one.name, one.probability) for one in ranking] for ranking in Classify(count).of(self)]
 
     def top_classes(self, count: int = 5) -> Tensor:
         """The indices of the likeliest classes, ``(B, count)``; all classes if there are fewer."""
@@ -271,20 +272,36 @@ class Prediction:
 
     def explain(self, method: "str | Method" = "relevance", target: "Target" = None) -> Maps:
         """Which pixels the prediction rests on; see :func:`spit.explain` for method and target."""
-        from spit.attribution.methods import explain_prediction  # which imports this module
+        from spit.answers.explain import Explain
 
-        return explain_prediction(self, method, target)
+        return Explain(method, target).of(self)
 
     def segment(self, **options: Any) -> "Segmentation":
-        """The salient object of each image; see :func:`spit.segment`. The options are those of its Cut."""
-        from spit.segmentation.options import Cut  # which import this module
-        from spit.segmentation.saliency import segment_prediction  # which import this module
+        """The salient object of each image; see :func:`spit.segment`, whose options these are.
 
-        return segment_prediction(self, Cut.from_dict(options, "option of segment"))
+        Half of the tokens join inside f, in a pass of its own that is kept; ``merge=False`` reads the tokens of this
+        prediction.
+        """
+        from spit.answers.segment import Segment
+
+        if not options.keys().isdisjoint(("crop", "size")):
+            raise TypeError("expected crop and size where the prediction is made, as in predictor(images, crop=False)")
+        return Segment.from_dict(options, "option of segment").of(self)
 
     def with_tokenizer(self, tokenizer: Any, **options: Any) -> "Prediction":
         """The same images and weights on other tokens; one more pass."""
         return Prediction(self.predictor.with_tokenizer(tokenizer, **options), self.images, self.originals)
+
+    def with_backbone(self, name: str, **options: Any) -> "Prediction":
+        """The same tokens and weights in another f, see :meth:`spit.SpitModel.with_backbone`; kept for later calls."""
+        key = f"{name} {options}"
+        if key not in self.views:
+            predictor = self.predictor.with_backbone(name, **options)
+            view = self.views[key] = Prediction.__new__(Prediction)  # images are not tokenized again
+            vars(view).update({field: vars(self)[field] for field in ("images", "originals", "sizes", "partition")},
+                              predictor=predictor, views={},
+                              passes=[one.with_model(predictor.model) for one in self.passes])
+        return self.views[key]
 
     def show(self, index: int = 0) -> "Picture":
         """One image with the outlines of its tokens; a notebook shows it."""

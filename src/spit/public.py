@@ -1,7 +1,8 @@
 """The public names of spit, which ``import spit`` loads when one of them is first asked for."""
 
+from spit.answers.explain import explain
+from spit.answers.segment import segment
 from spit.arrays import hierarchy, superpixels
-from spit.attribution.methods import explain
 from spit.config import ModelConfig
 from spit.data.classes import Guess
 from spit.data.images import load_image
@@ -21,7 +22,7 @@ from spit.predictor import Prediction, Predictor, load
 from spit.registry import create_model, list_models, load_model
 from spit.seams import register_seam, wrap
 from spit.segmentation.correspondence import Correspondence, correspond
-from spit.segmentation.saliency import Segmentation, segment
+from spit.segmentation.saliency import Segmentation
 from spit.tiles.run import superpixels_tiled
 from spit.tokenizers import PatchTokenizer, SuperpixelTokenizer, Tokenizer, VoronoiTokenizer, create_tokenizer
 from spit.tokens import Tokens

@@ -8,12 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
+import spit
 from batch.conftest import picture
 from spit.batch.operations import Decoded, Operation, Rejected
 from spit.batch.options import OPERATIONS, Work
 from spit.data.images import load_image
 from spit.predictor import Predictor
-from spit.segmentation import segment
 from spit.segmentation.rle import decode_mask
 
 FILES = [picture(0), picture(1, 90, 50), picture(2, 20, 70)]
@@ -52,7 +52,7 @@ def test_answers_are_the_predictors(predictor: Predictor) -> None:
     vectors = Operation(predictor, Work("embed"))(BATCH)["vector"]
     assert np.array_equal(np.float16(vectors[1]), seen.class_token[0].half().numpy())
     found = Operation(predictor, Work("segment"))(BATCH)
-    whole = segment(predictor, image)
+    whole = spit.segment(predictor, image)
     assert found["mask"][1]["size"] == [50, 90]
     assert np.array_equal(decode_mask(**found["mask"][1]), whole.mask[0].numpy())
     explained = Operation(predictor, Work("explain", method="flow"))(BATCH)

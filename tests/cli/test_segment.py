@@ -33,7 +33,7 @@ def test_files(spit: Run, photo: Callable[..., Path], model: Path, tmp_path: Pat
     found = library.segment(library.load_model(model), image)
     mask = found.mask[0].numpy()
     assert document["foreground"] == pytest.approx(mask.mean(), abs=1e-6)
-    assert (document["model"], document["settings"]["cut"]["foreground"]) == (model.name, "border")
+    assert (document["model"], document["settings"]["question"]["foreground"]) == (model.name, "border")
     assert document["tau"] == float(found.tau[0])  # the image's own
     assert np.array_equal(np.array(Image.open(tmp_path / "out/a.mask.png")) == 255, mask)
     cutout = np.array(Image.open(tmp_path / "out/a.cutout.png"))
@@ -104,7 +104,7 @@ def test_an_interrupt(spit: Run, photo: Callable[..., Path], model: Path, tmp_pa
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spit.cli.work.segment.segment_prediction", interrupt)
+    monkeypatch.setattr("spit.segmentation.saliency.segment_prediction", interrupt)
     result = spit("segment", photo(tmp_path / "a.png"), "-o", tmp_path / "out", "--model", model)
     assert (result.code, result.err) == (
         130, "spit: stopped; the same command continues with the remaining images\n")

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from spit.answers import Segment
 from spit.config import ModelConfig
 from spit.errors import ImageError
 from spit.evaluation.masks import find_samples, read_pair
@@ -20,7 +21,6 @@ from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
 from spit.evaluation.samples import Sample
 from spit.model import SpitModel
 from spit.predictor import Predictor
-from spit.segmentation import Cut
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def evaluate(samples: list[Sample], *cases: SaliencyCase, journal: Path | None =
 
 def test_figures(tiny: Predictor, samples: list[Sample]) -> None:
     seen: list[tuple[str, int, int]] = []
-    report, _ = evaluate(samples, SaliencyCase(tiny, Cut(tau=0.5)), progress=lambda *state: seen.append(state))
+    report, _ = evaluate(samples, SaliencyCase(tiny, Segment(tau=0.5)), progress=lambda *state: seen.append(state))
     [row] = report.rows
     assert (row.images, row.empty) == (3, 1)
     assert row.iou.value > 0.8
@@ -63,10 +63,10 @@ def test_figures(tiny: Predictor, samples: list[Sample]) -> None:
     assert row.iou.low <= row.iou.value <= row.iou.high
     assert set(row.scores) == {"0", "1", "2"}
     assert seen[-1] == ("tiny, tokens", 4, 4)
-    assert "| tiny | superpixel | tokens | cut, τ 0.5, border, clean |" in report.markdown()
-    own, _ = evaluate(samples, SaliencyCase(tiny, Cut()))
+    assert "| tiny | superpixel | tokens | cut, τ 0.5, border, clean, merged |" in report.markdown()
+    own, _ = evaluate(samples, SaliencyCase(tiny, Segment()))
     assert own.rows[0].iou.value > 0.8
-    assert "| tiny | superpixel | tokens | cut, own τ, border, clean |" in own.markdown()
+    assert "| tiny | superpixel | tokens | cut, own τ, border, clean, merged |" in own.markdown()
 
 
 def test_both_readings_of_max_f(tiny: Predictor, samples: list[Sample], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_both_readings_of_max_f(tiny: Predictor, samples: list[Sample], monkeypa
 
 def test_resuming(tiny: Predictor, samples: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = tmp_path / "images.jsonl"
-    cases = [SaliencyCase(tiny), SaliencyCase(tiny, Cut(cut_on="keys"))]
+    cases = [SaliencyCase(tiny), SaliencyCase(tiny, Segment(cut_on="keys"))]
     first, runner = evaluate(samples, *cases, journal=journal)
     assert runner.resumed == 0
     lines = journal.read_text().splitlines()
@@ -127,7 +127,7 @@ def test_errors(tiny: Predictor, samples: list[Sample]) -> None:
     with pytest.raises(ValueError, match="some foreground"):
         evaluate(samples[3:], SaliencyCase(tiny))
     with pytest.raises(ValueError, match="a layer from -1 to 0, got 4"):
-        SaliencyCase(tiny, Cut(layer=4))
+        SaliencyCase(tiny, Segment(layer=4))
     samples[2].image.write_bytes(b"no image")
     with pytest.raises(ImageError, match=r"2\.png"):
         evaluate(samples, SaliencyCase(tiny), batch=2)
@@ -136,7 +136,7 @@ def test_errors(tiny: Predictor, samples: list[Sample]) -> None:
 def test_the_baseline_is_on_square_patches(tiny: Predictor) -> None:
     keys, tokens = baseline_cases(tiny, 224)
     assert (keys.name, keys.predictor.model.config.tokenizer) == ("tiny (baseline), keys", "patch")
-    assert (tokens.cut, tokens.shorter) == (Cut(method="cut", tau=0.2, foreground="largest", clean=False), 224)
+    assert tokens.question == Segment(method="cut", tau=0.2, foreground="largest", clean=False, merge=False, size=224)
 
 
 def test_the_page(tiny: Predictor, samples: list[Sample]) -> None:

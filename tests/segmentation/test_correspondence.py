@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 import spit
+from spit.answers import Segment
 from spit.model import SpitModel
 from spit.predictor import Predictor
-from spit.segmentation import Cut
 from spit.segmentation.correspondence import Correspondence, all_pairs, colored_share, mix, pseudo_colors, scenes
 from spit.segmentation.saliency import TokenCut
 
@@ -75,7 +75,7 @@ def test_a_target_s_answer_is_its_own(model: SpitModel, scene: Scene) -> None:
 
 def test_all_pairs_are_the_single_ones(model: SpitModel, scene: Scene) -> None:
     images = [scene(30, 36, 0), scene(25, 40, 1)]
-    grid = all_pairs(scenes(Predictor(model)(images, crop=False), Cut()))
+    grid = all_pairs(scenes(Predictor(model)(images, crop=False), TokenCut()))
     for m, source in enumerate(images):
         single = spit.correspond(model, source, images)
         assert torch.equal(grid[m][m], single.source)
@@ -84,7 +84,7 @@ def test_all_pairs_are_the_single_ones(model: SpitModel, scene: Scene) -> None:
 
 def test_how_much_is_coloured(model: SpitModel, scene: Scene) -> None:
     """A target of the source's foreground alone is coloured, one of its background alone is black."""
-    [whole] = scenes(Predictor(model)(scene(30, 36, 0), crop=False), Cut())
+    [whole] = scenes(Predictor(model)(scene(30, 36, 0), crop=False), TokenCut())
     areas = whole.paint(whole.side[:, None].float())
     assert colored_share(whole, whole) == pytest.approx(float(areas.mean()), abs=1e-4)
     for side, share in ((whole.side, 1), (~whole.side, 0)):
@@ -126,7 +126,8 @@ def test_its_options_are_those_of_the_cut_that_it_reads(model: SpitModel, scene:
     disc, noise = (Predictor(model)(one, crop=False) for one in (scene(30, 36, 0), image))
     for prediction, changes in ((disc, {"tau": 0.9}), (disc, {"foreground": "class_token"}), (noise, {"layer": 0}),
                                 (noise, {"cut_on": "keys"})):
-        [own], [same], [other] = (scenes(prediction, cut) for cut in (Cut(), TokenCut(), TokenCut.from_dict(changes)))
+        [own], [same], [other] = (scenes(prediction, cut) for cut in (
+            Segment(), TokenCut(), TokenCut.from_dict(changes)))
         assert torch.equal(own.side, same.side)
         assert not torch.equal(other.side, same.side), changes
     assert {item.name for item in fields(TokenCut)} == {"tau", "foreground", "layer", "cut_on"}

@@ -45,9 +45,9 @@ def test_scores_by_hand(model: SpitModel, head: TokenHead, scene: Scene) -> None
 def test_methods_differ_and_both_is_the_mean(model: SpitModel, head: TokenHead, file: Path, scene: Scene) -> None:
     image = scene()
     prediction = Predictor(model)(image, crop=False)
-    plain = prediction.segment(clean=False)
+    plain = prediction.segment(clean=False, merge=False)
     cut, learnt, both = (prediction.segment(method=method, token_head=None if method == "cut" else str(file),
-                                            clean=False) for method in ("cut", "head", "both"))
+                                            clean=False, merge=False) for method in ("cut", "head", "both"))
     assert torch.equal(plain.values, cut.values)  # no head comes with these weights
     graph = RegionGraph.of(image, prediction.partition.labels[0])
     own = head.scores(prediction.passes[0])

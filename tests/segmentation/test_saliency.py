@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 import spit
+from spit.answers import Segment
 from spit.model import SpitModel
 from spit.partition import Partition
 from spit.predictor import Predictor
-from spit.segmentation import Cut, looking, segment_images, segment_prediction
 from spit.segmentation.saliency import orient
 from spit.tokens import Tokens
 
@@ -65,15 +65,15 @@ def test_an_image_s_answer_is_its_own(options: dict[str, object], model: SpitMod
 @pytest.mark.parametrize("sizes", [[(40, 48)] * 3, [(40, 48), (33, 60), (40, 48)]])
 def test_images_one_by_one_and_in_one_prediction(sizes: list[tuple[int, int]], model: SpitModel, scene: Scene) -> None:
     """The same to the last bit, with two images at a time too."""
-    predictor, cut = Predictor(model), Cut()
+    predictor, question = Predictor(model), Segment()
     images = [scene(*size, seed) for seed, size in enumerate(sizes)]
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        found = segment_images(predictor, images, cut)
+        found = question.ask(predictor, images)
     finally:
         torch.set_num_threads(before)
-    expected = segment_prediction(predictor(images, crop=False), cut)
+    expected = question.of(predictor(images, crop=False))
     assert isinstance(found.mask, Tensor) == isinstance(expected.mask, Tensor) == (len(set(sizes)) == 1)
     for one, other in zip([*found.saliency, *found.mask, *found.partition.blocks],
                           [*expected.saliency, *expected.mask, *expected.partition.blocks], strict=True):
@@ -85,21 +85,24 @@ def test_images_one_by_one_and_in_one_prediction(sizes: list[tuple[int, int]], m
 
 def test_tokens_join_for_a_mask_unless_all_are_asked_for(model: SpitModel, scene: Scene) -> None:
     predictor = Predictor(model)
-    merging = looking(predictor, Cut()).model
+    merging = Segment().joined(predictor).model
     assert merging.config.backbone == "merging"
     assert merging.backbone.counts(100) == [100, 50, 50]
     images = [scene(seed=seed) for seed in range(2)]
     joined, every = spit.segment(model, images), spit.segment(model, images, merge=False)
-    assert torch.equal(joined.values, segment_prediction(Predictor(merging)(images, crop=False), Cut()).values)
-    assert torch.equal(every.values, predictor(images, crop=False).segment().values)
+    prediction = predictor(images, crop=False)
+    assert torch.equal(joined.values, prediction.segment().values)
+    assert torch.equal(joined.values, Predictor(merging)(images, crop=False).segment(merge=False).values)
+    assert torch.equal(every.values, prediction.segment(merge=False).values)
+    assert Segment().joined(prediction) is Segment().joined(prediction)  # one pass, for whatever is asked of it
     assert not torch.equal(joined.values, every.values)
-    assert looking(predictor, Cut(cut_on="keys")) is predictor
-    assert looking(Predictor(merging), Cut()).model is merging
+    assert Segment(cut_on="keys").joined(predictor) is predictor
+    assert Segment().joined(Predictor(merging)).model is merging
 
 
 def test_no_images_are_refused(model: SpitModel) -> None:
     with pytest.raises(ValueError, match="at least one image"):
-        segment_images(Predictor(model), [], Cut())
+        Segment().ask(Predictor(model), [])
 
 
 def test_sizes_differ(model: SpitModel, scene: Scene) -> None:

@@ -196,7 +196,7 @@ def test_a_fault_says_nothing(serve, encoded: str, monkeypatch: pytest.MonkeyPat
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(f"in {ROOT}")
 
-    monkeypatch.setattr("spit.serve.api.top_classes", fail)
+    monkeypatch.setattr("spit.serve.api.about", fail)
     refusal(client.post("/v1/classify", json={"image": encoded}), "internal_error")
     monkeypatch.undo()
     assert client.post("/v1/classify", json={"image": encoded}).status_code == 200

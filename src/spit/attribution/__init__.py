@@ -7,7 +7,7 @@ __getattr__ = lazily(__name__, {
     "fitting": ["fit_prototypes"],
     "flow": ["Flow", "Rollout"],
     "lime": ["Lime"],
-    "methods": ["METHODS", "Method", "RandomControl", "Target", "create_method", "explain"],
+    "methods": ["METHODS", "Method", "RandomControl", "Target", "create_method"],
     "occlusion": ["occlude", "rank_pixels"],
     "options": ["MethodOptions"],
     "prototypes": ["PrototypeProjection", "Prototypes", "load_prototypes"],

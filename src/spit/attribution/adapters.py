@@ -7,7 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spit.attribution.methods import Method, explain
+from spit.answers.explain import explain
+from spit.attribution.methods import Method
 from spit.model import SpitModel
 
 

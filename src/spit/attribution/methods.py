@@ -1,4 +1,4 @@
-"""Methods of attribution by name, and :func:`spit.explain`, which runs any of them."""
+"""Methods of attribution by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +16,8 @@ from spit.attribution.relevance import Relevance
 from spit.attribution.token_rise import TokenRise
 from spit.data.classes import near_names
 from spit.forward_pass import ForwardPass
-from spit.model import SpitModel
 from spit.options import Options, documented, option
-from spit.predictor import Maps, Prediction, Predictor, Sources
+from spit.predictor import Prediction, Predictor
 from spit.wording import plural
 
 Target = int | str | Sequence[int | str] | Tensor | None
@@ -72,66 +71,8 @@ METHODS: dict[str, type[Any]] = dict(zip(
     NAMES, (Relevance, TokenRise, Lime, PrototypeProjection, Flow, Rollout, RandomControl), strict=True))
 
 
-def explain(model: SpitModel | Predictor, images: Sources, method: str | Method = "relevance",
-            target: Target = None) -> Maps:
-    """Which pixels a prediction rests on (§3.2, App. D).
-
-    ============  ====================================================================  ===========
-    method        a pixel's value                                                       of a class?
-    ============  ====================================================================  ===========
-    "relevance"   its token's share by attention times gradient                         yes
-    "token_rise"  how much likelier the class is where its token is present             yes
-    "lime"        the coefficient of its SLIC region in a linear model                  yes
-    "prototype"   what its token adds to the class token towards the class's            yes
-                  prototypes
-    "flow"        its token's share of the class token's attention through the layers   no
-    "rollout"     the same, by the mean over heads and half the residual                no
-    "random"      a random value for its token, a control                               no
-    ============  ====================================================================  ===========
-
-    Values are comparable within a map; their scale has no meaning. Every pixel has the value of its token, or region,
-    without interpolation. A map depends on its own image alone. For several maps of one image, call
-    :meth:`spit.Prediction.explain`, which runs the model once.
-
-    Args:
-        model: in evaluation mode.
-        images: what :class:`spit.Predictor` takes, whole, of any size; not modified.
-        method: a name, or a method with options, such as ``spit.attribution.Lime(samples=1000)`` or
-            ``spit.attribution.PrototypeProjection("prototypes.safetensors")``.
-        target: the class to explain, by index or name, one for all images or one for each (default: the predicted
-            class).
-
-    Shape:
-        ``(B, H, W)`` float32, or one ``(H, W)`` an image if sizes differ.
-
-    Raises:
-        MissingExtra: "lime" without captum or scikit-image.
-        WeightsError: "prototype" for a model that has no prototypes yet.
-
-    Example:
-        >>> import spit, torch
-        >>> model = spit.create_model("spit_tiny_16", pretrained=True)
-        >>> spit.explain(model, torch.rand(1, 3, 64, 64), "relevance", target="tabby").shape
-        torch.Size([1, 64, 64])
-    """
-    predictor = Predictor.of(model)
-    chosen = _method(method, predictor)  # refuses an unknown one before the pass
-    return explain_prediction(predictor(images, crop=False), chosen, target)
-
-
-def explain_prediction(prediction: Prediction, method: str | Method, target: Target) -> Maps:
-    """:func:`explain` for images that the model has seen."""
-    chosen = _method(method, prediction.predictor)
-    if target is None and not chosen.of_class:
-        classes = torch.zeros(len(prediction), dtype=torch.int64)  # unused; the model may have none
-    else:
-        classes = read_target(prediction, target)
-    parts = classes.split([len(one.images) for one in prediction.passes])
-    maps = [values for one, own in zip(prediction.passes, parts, strict=True) for values in chosen(one, own)]
-    return prediction.join([values.to(torch.float32) for values in maps])
-
-
-def _method(method: str | Method, predictor: Predictor) -> Method:
+def ready(method: str | Method, predictor: Predictor) -> Method:
+    """A method by name or as it is, with the prototypes of a model."""
     chosen = create_method(method) if isinstance(method, str) else method
     if isinstance(chosen, type):
         raise TypeError(f"expected an instance, such as {chosen.__name__}(), got the class {chosen.__name__}")

@@ -10,6 +10,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from spit.answers.classify import Classify
+from spit.answers.explain import Explain
+from spit.answers.segment import Segment
 from spit.attribution.options import MethodOptions
 from spit.batch.arrow import pa
 from spit.batch.options import Work
@@ -20,12 +23,8 @@ from spit.errors import SpitError
 from spit.parts import TOKENIZERS
 from spit.predictor import Prediction, Predictor, resize
 from spit.segmentation.head import head_for
-from spit.segmentation.options import Cut
-from spit.segmentation.rle import encode_mask
-from spit.segmentation.saliency import looking, segment_prediction
 
 Row = dict[str, Any]
-CROPPED = ("classify", "embed", "explain")  # see the central square; the others see whole images
 ABOUT = [("key", pa.string()), ("sha256", pa.string())]
 REJECTS = pa.schema([*ABOUT, ("error", pa.string())])
 TOP = ("top", pa.list_(pa.struct([("index", pa.int32()), ("name", pa.string()), ("probability", pa.float32())])))
@@ -75,14 +74,19 @@ class Operation:
     """
 
     def __init__(self, predictor: Predictor, work: Work = Work(), size: int | None = None) -> None:  # noqa: B008
-        self.cut = Cut(method=work.method) if work.op == "segment" else None
-        self.predictor = predictor if self.cut is None else looking(predictor, self.cut)
-        self.work, self.size = work, size
-        self.method = None
+        self.predictor, self.work, self.size = predictor, work, size
+        self.question: Classify | Explain | Segment | None = None
         if work.op in ("classify", "explain"):
             predictor.expect_classes()
+            self.question = Classify(work.top)
         if work.op == "explain":
-            [self.method] = MethodOptions(method=(work.method or "relevance",)).methods_for(predictor)
+            [method] = MethodOptions(method=(work.method or "relevance",)).methods_for(predictor)
+            self.question = Explain(method)
+        if work.op == "segment":
+            self.question = Segment(method=work.method)
+            self.predictor = self.question.joined(predictor)
+        self.crop = work.op == "embed" if self.question is None else self.question.crop
+        self.side = size or (predictor.size if self.crop else None)
 
     @property
     def schema(self) -> pa.Schema:
@@ -99,15 +103,15 @@ class Operation:
         """Everything that a row depends on beside the image, as JSON has it."""
         model = self.predictor.model
         extra: Any = None
-        if self.cut is not None:
-            head = head_for(self.predictor, self.cut.method)
+        if isinstance(self.question, Segment):
+            head = head_for(self.predictor, self.question.method)
             extra = head and head.digest
-        elif self.method is not None:
-            extra = self.method.config()
+        elif isinstance(self.question, Explain):
+            extra = self.question.method.config()
         return {"work": self.work.to_dict(), "model": self.predictor.digest, "config": model.config.to_dict(),
                 "tokenizer": {"name": TOKENIZERS.name_of(model.tokenizer), **(
                     model.tokenizer.config() if hasattr(model.tokenizer, "config") else {})},  # a function has none
-                "size": self.size or (self.predictor.size if self.work.op in CROPPED else None), "with": extra}
+                "size": self.side, "with": extra}
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """Rows of encoded images, ``{"key": …, "bytes": …}``, in their order."""
@@ -124,8 +128,8 @@ class Operation:
         try:
             pixels = decode(data, self.work.max_pixels)
             height, width = pixels.shape[:2]
-            if self.work.op in CROPPED:  # as Predictor.square, without torch, which would start threads of its own
-                pixels = central_pixels(pixels, self.size or self.predictor.size,
+            if self.crop:  # as Predictor.square, without torch, which would start threads of its own
+                pixels = central_pixels(pixels, self.side or self.predictor.size,
                                         self.predictor.model.config.eval_crop)
             image = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))
             if self.work.op == "tokenize" and self.size is not None:
@@ -154,8 +158,7 @@ class Operation:
             partition = self.predictor.model.tokenizer([image.to(self.predictor.device) for image in images])
             return [{"tokens": count, "labels": encode_labels(partition[index].blocks[0][0])[0]}
                     for index, count in enumerate(partition.counts.tolist())]
-        side = self.size or (self.predictor.size if self.work.op in CROPPED else None)
-        prediction = self.predictor(images, crop=False, size=side)
+        prediction = self.predictor(images, crop=False, size=self.side)  # squares come from decode
         rows: list[Row] = [{"tokens": count} for count in prediction.partition.counts.tolist()]
         for row, found in zip(rows, self._found(prediction), strict=True):
             row |= found
@@ -164,17 +167,14 @@ class Operation:
     def _found(self, prediction: Prediction) -> list[Row]:
         if self.work.op == "embed":
             return [{"vector": vector} for vector in prediction.class_token.half().cpu().numpy()]
-        if self.cut is not None:
-            masks = [mask.cpu().numpy() for mask in segment_prediction(prediction, self.cut).mask]
-            return [{"mask": encode_mask(mask), "foreground": float(mask.mean())}
-                    for mask in masks]
-        indices = prediction.top_classes(self.work.top).tolist()
-        tops = [{"top": [{"index": index, **guess._asdict()} for index, guess in zip(own, guesses, strict=True)]}
-                for own, guesses in zip(indices, prediction.top(self.work.top), strict=True)]
-        if self.method is None:
+        if isinstance(self.question, Segment):
+            answer = self.question.of(prediction)
+            rows = [answer.to_dict(index) for index in range(len(answer))]
+            return [{"mask": row["mask"], "foreground": row["foreground"]} for row in rows]
+        tops = [{"top": [one.to_dict() for one in ranking]} for ranking in Classify(self.work.top).of(prediction)]
+        if not isinstance(self.question, Explain):
             return tops
-        maps = prediction.explain(self.method, [own[0] for own in indices])
-        return [{**top, **_picture(values)} for top, values in zip(tops, maps, strict=True)]
+        return [{**top, **_picture(values)} for top, values in zip(tops, self.question.of(prediction), strict=True)]
 
 
 def _picture(values: Tensor) -> Row:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from spit.answers.segment import Segment
 from spit.attribution.options import NAMES, check_method
 from spit.data.images import MAX_PIXELS
 from spit.options import Options, documented, option
-from spit.segmentation.options import Cut
 
 MAX_BYTES = 2**28  # of one image file, 256 MiB
 OPERATIONS = {"tokenize": "Tokenizing", "classify": "Classifying", "embed": "Embedding", "explain": "Explaining",
@@ -39,7 +39,7 @@ class Work(Options):
         if self.method is not None and self.op == "explain":
             check_method(self.method)
         elif self.method is not None and self.op == "segment":
-            Cut(method=self.method)
+            Segment(method=self.method)
         elif self.method is not None:
             raise ValueError(f"expected no method with op {self.op}, got {self.method!r}; explain and segment have one")
 

@@ -1,27 +1,19 @@
 """``spit classify``: the likeliest classes of images."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spit.answers.classify import Classify
 from spit.cli.answers import answer_each
 from spit.cli.console import Say, show, shown
 from spit.cli.inputs import Input, find_inputs
 from spit.cli.options import Images, Models, Reading, Running, TokenizerChoice
-from spit.options import Options, option
 from spit.wording import plural
 
 if TYPE_CHECKING:
-    from spit.predictor import Prediction, Predictor
+    from spit.predictor import Predictor
 
 
-@dataclass(frozen=True)
-class Naming(Options):
-    """How many classes are named."""
-
-    top: int = option(5, "Number of classes to name", least=1)
-
-
-def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming: Naming, reading: Reading,
+def classify(images: Images, models: Models, tokenizer: TokenizerChoice, question: Classify, reading: Reading,
              running: Running) -> int:
     """Name the likeliest classes of images.
 
@@ -34,9 +26,9 @@ def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming:
     predictor.expect_classes()
 
     def work(item: Input, _: Say) -> dict[str, Any]:
-        prediction = predictor(reading.load(item.path), crop=True)
+        prediction = question.see(predictor, reading.load(item.path))
         return {"image": str(item.path), "tokens": int(prediction.partition.counts[0]),
-                "top": top_json(prediction, naming.top)}
+                "top": [one.to_dict() for one in question.of(prediction)[0]]}
 
     def show_all(documents: list[dict[str, Any]]) -> None:
         for document in documents:
@@ -52,12 +44,6 @@ def classify(images: Images, models: Models, tokenizer: TokenizerChoice, naming:
 def square(predictor: "Predictor") -> str:
     """What a classifier sees of an image, in words."""
     return "whole image as a square" if predictor.model.config.eval_crop is None else "central square"
-
-
-def top_json(prediction: "Prediction", count: int) -> list[dict[str, Any]]:
-    """The likeliest classes of the first image, as JSON has them."""
-    return [{"index": index, **guess._asdict()} for index, guess in zip(
-        prediction.top_classes(count)[0].tolist(), prediction.top(count)[0], strict=True)]
 
 
 def show_top(top: list[dict[str, Any]]) -> None:

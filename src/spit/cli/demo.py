@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from spit.cli.classify import show_top, top_json
+from spit.answers.classify import Classify
+from spit.cli.classify import show_top
 from spit.cli.console import print_json, show, shown, waiting
 from spit.cli.options import Models, Output, Reading, Running
 from spit.cli.outputs import real_paths, write_files
@@ -50,7 +51,7 @@ def demo(sample: Sample, models: Models, reading: Reading, output: Output, runni
     with waiting("Looking") as say:
         prediction = predictor(pixels, crop=False)
         tokens = int(prediction.partition.counts[0])
-        classes = top_json(prediction, 3)
+        classes = [one.to_dict() for one in Classify(3).of(prediction)[0]]
         seen = prediction.images[0]
         milliseconds = median_ms(partial(predictor.model.tokenizer, seen), predictor.device, REPEATS)
         say("Explaining")

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import typer
 
+from spit.answers.segment import Segment
 from spit.cli.help import Command, summary
 from spit.cli.measuring import Data, Evaluating, measure
-from spit.cli.options import Merging, Models, Running, TokenizerChoice, command
+from spit.cli.options import Models, Running, TokenizerChoice, command
 from spit.evaluation.options import Computing, Head, MaskFolders, Methods, Tokenizers
 from spit.options import Options, option
-from spit.segmentation.options import Cut
 
 evaluation = typer.Typer(name="evaluate", help="Measure quality by published protocols.\n\nWith --output, a "
                          "second run takes what is measured already from images.jsonl there; beside it are "
@@ -65,8 +65,8 @@ def swap(data: Data, models: Models, tokenizers: Tokenizers, computing: Computin
                    computing)
 
 
-def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, baseline: Baseline,
-             folders: MaskFolders, merging: Merging, computing: Cutting, evaluating: Evaluating,
+def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, question: Segment,
+             baseline: Baseline, folders: MaskFolders, computing: Cutting, evaluating: Evaluating,
              running: Running) -> int:
     """IoU, accuracy and max F of TokenCut on the models' tokens, without any training on masks (Tables 3 and E1).
 
@@ -77,11 +77,9 @@ def saliency(data: Data, models: Models, tokenizer: TokenizerChoice, cut: Cut, b
     from spit.evaluation.saliency import Saliency, SaliencyCase, baseline_cases
     from spit.evaluation.samples import spread
     from spit.predictor import load
-    from spit.segmentation.saliency import looking
 
     samples = spread(find_samples(data, folders), evaluating.limit)
-    cases = [SaliencyCase(looking(one, cut, merging.merge), cut, models.size)
-             for one in models.load(running.device, tokenizer)]
+    cases = [SaliencyCase(one, question.replace(size=models.size)) for one in models.load(running.device, tokenizer)]
     if baseline.baseline is not None:
         cases += baseline_cases(load(baseline.baseline, running.place), models.size)
     return measure(Saliency(data, samples, cases), evaluating, running, computing)

@@ -1,31 +1,19 @@
 """``spit explain``: which pixels a prediction rests on, as pictures and numbers."""
 
-from dataclasses import dataclass
-
+from spit.answers.classify import Classify
+from spit.answers.explain import Explain
 from spit.attribution.options import MethodOptions
 from spit.cli.answers import SharingOptions, answer_each
-from spit.cli.classify import Naming, show_top, square
+from spit.cli.classify import show_top, square
 from spit.cli.console import show, shown
 from spit.cli.inputs import Document, find_inputs
 from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.results import Results
-from spit.options import Options, option
 from spit.wording import plural
 
 
-@dataclass(frozen=True)
-class Asking(Options):
-    """What is explained."""
-
-    target: str | None = option(
-        None, "Class to explain, by index or name as spit classify prints it (default: the predicted class); flow, "
-              "rollout and random are the same for any class", metavar="CLASS")
-    whole: bool = option(False, "Explain the whole image, as spit segment sees it, in place of the central square that "
-                                "spit classify sees; NPY files then have the image's own size")
-
-
-def explain(images: Images, methods: MethodOptions, asking: Asking, models: Models, tokenizer: TokenizerChoice,
-            naming: Naming, reading: Reading, sharing: SharingOptions, output: Output, running: Running) -> int:
+def explain(images: Images, methods: MethodOptions, question: Explain, models: Models, tokenizer: TokenizerChoice,
+            naming: Classify, reading: Reading, sharing: SharingOptions, output: Output, running: Running) -> int:
     """Show which pixels a prediction rests on.
 
     For cat.jpg: cat.explain.png (image, tokens and a map for each method; of several models, a row for each),
@@ -48,9 +36,9 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     methods.check_prototypes(predictors)
     for predictor in predictors:
         left_out: dict[str, str] = {}
-        target = None if asking.target is None else class_index(predictor.class_names, asking.target)
+        target = None if question.target is None else class_index(predictor.class_names, question.target)
         explained.append(Explained(predictor, methods.methods_for(predictor.model, left_out), target, left_out,
-                                   asking.whole, models.size, several))
+                                   not question.crop, models.size, several))
     squares = {one.name: square(one) for one in predictors}
     title = "" if several else shown(models.model[0].rstrip("/"))  # of several, each photo's caption has its model
     results = Results.of(inputs, output.output, "explain.json", sharing.again, verb="explain", top=naming.top,
@@ -67,7 +55,7 @@ def explain(images: Images, methods: MethodOptions, asking: Asking, models: Mode
     def show_all(documents: list[Document]) -> None:
         for document in documents:
             for part in document["models"]:
-                seen = "whole image" if asking.whole else squares[part["model"]]
+                seen = squares[part["model"]] if question.crop else "whole image"
                 about = f"{shown(document['image'])}, {part['model']} ({seen}, {plural(part['tokens'], 'token')})"
                 target = part["target"]
                 subject = (f"explains {target['name']}, {target['probability']:.1%}" if part["of_class"] else

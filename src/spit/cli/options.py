@@ -85,14 +85,6 @@ class Output(Options):
 
 
 @dataclass(frozen=True)
-class Merging(Options):
-    """How many tokens the transformer computes for masks."""
-
-    merge: bool = option(True, "Join half of the tokens with others like them, a third of the way through the "
-                               "transformer: faster, with masks as good on average; single masks can differ")
-
-
-@dataclass(frozen=True)
 class Models(Options):
     """Which models answer, and what they see."""
 
@@ -160,7 +152,7 @@ class Models(Options):
         return found
 
 
-SHARED = (Running, Reading, Output, Merging, Models)
+SHARED = (Running, Reading, Output, Models)
 
 
 def tokenizers() -> dict[str, type[Any]]:
@@ -308,7 +300,7 @@ def _parameter(item: Any, hint: Any, spec: Spec, panel: str | None) -> inspect.P
     optional = NoneType in get_args(hint)
     kind = next(one for one in get_args(hint) if one is not NoneType) if optional else hint
     flag = _flag(item, spec)
-    if kind is bool and item.default is not False:
+    if kind is bool and item.default is not False and "/" not in flag:
         flag = f"{flag}/--no-{flag[2:]}"
     choices = spec.choices
     if get_origin(kind) is Literal:

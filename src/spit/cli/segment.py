@@ -2,18 +2,18 @@
 
 from math import prod
 
+from spit.answers.segment import Segment
 from spit.cli.answers import SharingOptions, answer_each, show_files
 from spit.cli.console import show
 from spit.cli.inputs import Document, Input, find_inputs
-from spit.cli.options import Images, Merging, Models, Output, Reading, Running, TokenizerChoice
+from spit.cli.options import Images, Models, Output, Reading, Running, TokenizerChoice
 from spit.cli.results import Results
 from spit.devices import Precise
-from spit.segmentation.options import Cut
 from spit.wording import plural
 
 
-def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut, sharing: SharingOptions,
-            reading: Reading, merging: Merging, precise: Precise, output: Output, running: Running) -> int:
+def segment(images: Images, models: Models, tokenizer: TokenizerChoice, question: Segment,
+            sharing: SharingOptions, reading: Reading, precise: Precise, output: Output, running: Running) -> int:
     """Cut the salient object out of images, with the tokens of a classifier alone.
 
     For cat.jpg: cat.mask.png (white on black), cat.cutout.png (transparent outside the object), cat.mask-overlay.png
@@ -30,18 +30,18 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
     from spit.devices import autocast
     from spit.predictor import ALONE, SEEN
     from spit.segmentation.head import head_for
-    from spit.segmentation.saliency import looking
 
-    cut.layer_of(predictor.model.config.depth)  # now, rather than for every image
-    head = head_for(predictor, cut.method, cut.token_head)
-    predictor = looking(predictor, cut, merging.merge)
+    question = question.replace(size=models.size)
+    question.layer_of(predictor.model.config.depth)  # now, rather than for every image
+    head = head_for(predictor, question.method, question.token_head)
+    predictor = question.joined(predictor)
     precision = precise.precision or "fp32"
     autocast(predictor.device, precision)  # refuses now what it cannot do
-    given = head.digest if head and cut.token_head else None  # spit's own head follows from the model and the version
+    given = head.digest if head and question.token_head else None  # spit's own follows from the model and the version
     results = Results.of(
         inputs, output.output, "segment.json", sharing.again, verb="segment", model=predictor.digest,
-        config=predictor.model.config.to_dict(), cut={**cut.to_dict(), "token_head": given}, size=models.size,
-        merge=predictor.model.config.backbone == "merging", precision=precision)
+        config=predictor.model.config.to_dict(), question={**question.to_dict(), "token_head": given},
+        precision=precision)
 
     def alone(item: Input) -> bool:  # a large one needs the memory, and fills the threads
         return predictor.device.type not in ALONE or prod(header_size(item.path)) > SEEN
@@ -57,5 +57,5 @@ def segment(images: Images, models: Models, tokenizer: TokenizerChoice, cut: Cut
             show(f"{plural(reduced, 'image')} {'was' if reduced == 1 else 'were'} reduced to {SEEN:,} pixels "
                  f"(as many as 512 × 512) for the model; --size SIDE asks for more")
 
-    return answer_each(inputs, "Segmenting", SegmentWork(predictor, cut, models.size, precision, reading, results),
+    return answer_each(inputs, "Segmenting", SegmentWork(predictor, question, precision, reading, results),
                        show_all, running.as_json, results, sharing.workers, alone, output=str(output.output))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spit.answers.segment import Segment
 from spit.documents import Sheet
 from spit.drawing import encode_png
 from spit.evaluation.intervals import Score, share
@@ -30,40 +31,40 @@ from spit.evaluation.runner import ModelCase, Protocol, Record, Runner
 from spit.evaluation.samples import Sample
 from spit.forward_pass import each_alone
 from spit.predictor import Predictor
-from spit.segmentation.head import head_for
-from spit.segmentation.options import Cut
-from spit.segmentation.saliency import Segmentation, segment_images
+from spit.segmentation.head import TokenHead, head_for
+from spit.segmentation.saliency import Segmentation
 
-TOKENCUT = tuple(Cut(method="cut", tau=0.2, cut_on=on, foreground="largest", clean=False) for on in ("keys", "tokens"))
+TOKENCUT = tuple(Segment(method="cut", tau=0.2, cut_on=on, foreground="largest", clean=False, merge=False)
+                 for on in ("keys", "tokens"))
 """The baseline: TokenCut's own τ and rule, on keys as in its code and on final tokens as in App. E."""
 
 
 @dataclass(frozen=True)
 class SaliencyCase(ModelCase):
-    """A model with a way to cut its tokens.
+    """A model with a way to cut its tokens."""
 
-    Attributes:
-        shorter: shorter side that the model sees; None for the image's own.
-    """
-
-    cut: Cut = field(default_factory=Cut)
-    shorter: int | None = None
+    question: Segment = field(default_factory=Segment)
 
     by_size: ClassVar[bool] = True  # images of one size are tokenized together
     batches: ClassVar[tuple[int, int]] = (32, 32)  # fewer on a CPU make threads wait for each other at the end of each
 
     def __post_init__(self) -> None:
-        self.cut.layer_of(self.predictor.model.config.depth)  # an unknown layer is refused before the work
+        self.question.layer_of(self.predictor.model.config.depth)  # an unknown layer is refused before the work
+        object.__setattr__(self, "predictor", self.question.joined(self.predictor))
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"{self.predictor.name}, {self.cut.cut_on}"
+        return f"{self.predictor.name}, {self.question.cut_on}"
+
+    @property
+    def head(self) -> TokenHead | None:
+        """The head that the question needs."""
+        return head_for(self.predictor, self.question.method, self.question.token_head)
 
     @property
     def method(self) -> str:
         """What finds the foreground, also if that was left to the model."""
-        head = head_for(self.predictor, self.cut.method, self.cut.token_head)
-        return self.cut.method or ("both" if head else "cut")
+        return self.question.method or ("both" if self.head else "cut")
 
     @property
     def merged(self) -> bool:
@@ -71,8 +72,7 @@ class SaliencyCase(ModelCase):
         return self.predictor.model.config.backbone == "merging"
 
     def config(self) -> dict[str, Any]:
-        head = head_for(self.predictor, self.cut.method, self.cut.token_head)
-        return {**super().config(), "cut": self.cut.to_dict(), "token_head": head and head.digest, "size": self.shorter}
+        return {**super().config(), "question": self.question.to_dict(), "token_head": self.head and self.head.digest}
 
     def read(self, sample: Sample) -> tuple[Tensor, Truth]:
         return read_pair(sample)
@@ -81,7 +81,7 @@ class SaliencyCase(ModelCase):
         return [image.to(self.predictor.device) for image, _ in loaded]
 
     def run(self, batch: list[Tensor], runner: Runner | None = None) -> Segmentation:
-        return segment_images(self.predictor, batch, self.cut, self.shorter)
+        return self.question.ask(self.predictor, batch)
 
     def warm_up(self, batch: list[Tensor], runner: Runner) -> None:
         self.run(batch[:2], runner)  # two: each thread has one
@@ -174,7 +174,7 @@ def baseline_cases(predictor: Predictor, size: int | None) -> list[SaliencyCase]
     """A model on square patches under TokenCut's own settings; a ViT in timm's names keeps its own patches."""
     square = predictor if predictor.model.config.tokenizer == "patch" else predictor.with_tokenizer("patch")
     named = Predictor(square.model, f"{predictor.name} (baseline)")
-    return [SaliencyCase(named, cut, size) for cut in TOKENCUT]
+    return [SaliencyCase(named, question.replace(size=size)) for question in TOKENCUT]
 
 
 def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record]) -> Row:
@@ -184,7 +184,7 @@ def _row(case: SaliencyCase, samples: Sequence[Sample], records: Sequence[Record
     threshold, max_f = _max_f(_curves(values, BETA2))
     return Row(
         model=case.predictor.name, tokenizer=case.predictor.model.config.tokenizer,
-        cut={**case.cut.to_dict(), "method": case.method, "size": case.shorter, "merge": case.merged},
+        cut={**case.question.to_dict(), "method": case.method, "merge": case.merged},
         images=len(values), empty=len(records) - len(values),
         iou=share([record["iou"] for record in values]), accuracy=share([record["accuracy"] for record in values]),
         max_f=max_f, threshold=threshold, max_f_own=share([float(own.max()) for own in _curves(values, OWN_BETA2)]),

@@ -7,6 +7,6 @@ __getattr__ = lazily(__name__, {
     "correspondence": ["Correspondence", "correspond"],
     "graph": ["RegionGraph"],
     "head": ["TokenHead", "load_head"],
-    "options": ["Cut", "TokenCut"],
-    "saliency": ["Segmentation", "looking", "segment", "segment_images", "segment_prediction"],
+    "options": ["TokenCut"],
+    "saliency": ["Segmentation"],
 })

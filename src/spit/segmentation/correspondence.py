@@ -75,7 +75,7 @@ def correspond(source: Prediction | Predictor | SpitModel, others: Any, targets:
         targets: with a model, the target images, of any size; not modified.
         temperature: of the softmax.
         size: with a model, the shorter side that it sees (default: the image's own).
-        options: tau, cut_on, layer and foreground of :class:`~spit.segmentation.Cut`.
+        options: of :class:`~spit.segmentation.TokenCut`.
 
     Example:
         >>> import spit, torch

@@ -100,7 +100,7 @@ def load_head(source: TokenHead | str | PathLike[str]) -> TokenHead:
 
 
 def head_for(predictor: Predictor, method: str | None, file: str | PathLike[str] | None = None) -> TokenHead | None:
-    """The head that a method of :class:`~spit.segmentation.Cut` needs; None for the cut alone.
+    """The head that a method of :class:`~spit.answers.Segment` needs; None for the cut alone.
 
     Raises:
         WeightsError: the method asks for a head, and neither a file nor spit has one for the model's weights; or the

@@ -1,7 +1,6 @@
 """The options of segmentation and correspondence."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from spit.options import Options, documented, option
@@ -11,7 +10,7 @@ TEMPERATURE = 0.01
 @documented
 @dataclass(frozen=True)
 class TokenCut(Options):
-    """How the tokens of an image are cut in two: all options of :func:`spit.correspond`, and some of :class:`Cut`."""
+    """How the tokens of an image are cut in two: options of :func:`spit.correspond` and :func:`spit.segment`."""
 
     tau: float | None = option(
         None, "Cosine τ above which two tokens are joined; 1/3 in App. E, 0.2 in TokenCut's code (default: the image's "
@@ -30,26 +29,3 @@ class TokenCut(Options):
         if not -depth <= self.layer < depth:
             raise ValueError(f"expected a layer from {-depth} to {depth - 1}, got {self.layer}")
         return self.layer % depth
-
-
-@documented
-@dataclass(frozen=True)
-class Cut(TokenCut):
-    """The options of :func:`spit.segment`.
-
-    Example:
-        >>> from spit.segmentation import Cut
-        >>> Cut(tau=1 / 3, foreground="class_token").layer  # as App. E
-        -1
-    """
-
-    method: str | None = option(
-        None, "What finds the foreground: head, a linear layer on tokens of several layers, trained without masks; "
-              "cut, TokenCut; or both, their mean (default: both, or cut if the model has no head)",
-        choices=("head", "cut", "both"))
-    token_head: str | Path | None = option(
-        None, "File of the head, from spit train-head (default: the one that comes with spit for the model's weights)",
-        metavar="FILE")
-    clean: bool = option(
-        True, "Remove crumbs and holes by an energy on the graph of regions, solved exactly, and decide finer regions "
-              "along the boundary; a mask of a reduced image then follows superpixels of the original")

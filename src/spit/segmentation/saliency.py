@@ -2,25 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spit.backbone import Transformer
 from spit.drawing.notebook import segmentation_png
 from spit.forward_pass import ForwardPass, each_alone
 from spit.images import to_float
-from spit.model import SpitModel
 from spit.partition import Hierarchy, Partition
-from spit.predictor import ALONE, Maps, Prediction, Predictor, Sources, at_size, stack
+from spit.predictor import Maps, Prediction, at_size, stack
 from spit.segmentation.cleaning import clean, finer_levels
 from spit.segmentation.full_size import along_superpixels
 from spit.segmentation.head import head_for, head_scores
 from spit.segmentation.normalized_cut import normalized_cut, standardize
-from spit.segmentation.options import Cut, TokenCut
+from spit.segmentation.options import TokenCut
+from spit.segmentation.rle import encode_mask
 from spit.tokenizers import NestedTokenizer, SuperpixelTokenizer
+
+if TYPE_CHECKING:
+    from spit.answers.segment import Segment
 
 SHARPNESS = 2.0  # log-odds of a token one standard deviation from the mean
 
@@ -64,6 +67,14 @@ class Segmentation:
                             Partition.cat([part.partition for part in parts]),
                             torch.cat([part.tau for part in parts]))
 
+    def to_dict(self, index: int) -> dict[str, Any]:
+        """The mask of an image as COCO run lengths, its box ``x, y, width, height``, area, share and τ, for JSON."""
+        mask, tau = self.mask[index].cpu().numpy(), float(self.tau[index])
+        rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+        box = [0] * 4 if not len(rows) else [columns[0], rows[0], columns[-1] - columns[0] + 1, rows[-1] - rows[0] + 1]
+        return {"mask": encode_mask(mask), "box": [int(one) for one in box], "area": int(mask.sum()),
+                "foreground": float(mask.mean()), "tau": None if np.isnan(tau) else tau}
+
     def __len__(self) -> int:
         return len(self.mask)
 
@@ -77,87 +88,16 @@ class Segmentation:
         return f"Segmentation(foreground [{shares}{more}], {self.partition!r})"
 
 
-def segment(model: SpitModel | Predictor, images: Sources, *, size: int | None = None, merge: bool = True,
-            **options: Any) -> Segmentation:
-    """Find the salient object of each image: TokenCut on the model's own tokens, and a linear head on them.
-
-    Tokens, except the class token, form a graph, joined where their cosine is above τ. Its normalised cut gives the
-    Fiedler vector x; ``z = (x − mean) / std`` over the tokens, turned so that the foreground is positive, is painted on
-    the regions without interpolation. The soft map is ``1 / (1 + e^(−2z))`` and the mask is where that exceeds 0.5. An
-    image with nothing to cut, such as one superpixel, is 0.5 everywhere and has no foreground. With ``clean``, crumbs
-    and holes go, and regions along the boundary are decided anew at finer levels (:mod:`spit.segmentation.cleaning`).
-
-    A model with a token head (:class:`~spit.segmentation.TokenHead`; ``spit_tiny_16`` comes with one) scores each token
-    by the mean of the cut's log-odds, 2z, and the head's, smoothed over the graph of regions; ``method`` chooses.
-
-    Images above 512 × 512 pixels are reduced for the model; the mask comes back along superpixels of the original.
-
-    ``model.with_tokenizer("superpixel", levels=3)`` cuts finer tokens.
-
-    Args:
-        model: in evaluation mode.
-        images: what :class:`spit.Predictor` takes, whole, of any size; not modified.
-        size: shorter side that the model sees (default: the image's own, up to 512 × 512 pixels in all); maps come back
-            at the image's own pixels.
-        merge: join like tokens inside f, see :func:`looking`; ``prediction.segment()`` has the tokens of its own pass.
-        options: of :class:`~spit.segmentation.Cut`.
-
-    Example:
-        >>> import spit, torch
-        >>> model = spit.create_model("spit_tiny_16", pretrained=True)
-        >>> spit.segment(model, torch.rand(1, 3, 64, 48)).mask.shape
-        torch.Size([1, 64, 48])
-    """
-    cut = Cut.from_dict(options, "option of segment")
-    return segment_prediction(looking(Predictor.of(model), cut, merge)(images, crop=False, size=size), cut)
-
-
-def looking(predictor: Predictor, cut: Cut, merge: bool = True) -> Predictor:
-    """The predictor that looks at images for a cut: with ``merge``, half of the tokens join another inside f.
-
-    This happens in the block after the first third (:class:`~spit.backbone.MergingTransformer`) and takes four fifths
-    of the time on a CPU; masks are as good (docs/segmentation.md). Compiled models, registered backbones and cuts of
-    keys look with all tokens.
-    """
-    model = predictor.model
-    if not merge or model.compiled or not isinstance(model.backbone, Transformer) or cut.cut_on == "keys":
-        return predictor
-    depth = model.config.depth
-    return predictor.with_backbone("merging", at=[depth // 3], share=1 - (depth - depth // 3 - 0.5) / 2 / depth)
-
-
-def segment_images(predictor: Predictor, images: Sequence[Tensor], cut: Cut, size: int | None = None) -> Segmentation:
-    """Look at a list of images and segment them. On a CPU each is looked at and cut alone, all of it on one thread.
-
-    So threads do not wait for each other between the steps.
-
-    Args:
-        predictor: see :func:`looking`.
-        images: ``(C, H, W)`` each, on the predictor's device.
-        size: as for :func:`segment`.
-    """
-    if predictor.device.type not in ALONE or len(images) < 2:
-        return segment_prediction(predictor(images, crop=False, size=size), cut)
-    return Segmentation.cat(each_alone(
-        lambda image: segment_prediction(predictor(image, crop=False, size=size), cut), images))
-
-
-@torch.no_grad()
-def segment_prediction(prediction: Prediction, cut: Cut) -> Segmentation:
-    """:func:`segment` for images that the model has seen."""
-    with torch.autocast(prediction.predictor.device.type, enabled=False):  # half precision is for the pass alone
-        return _segment(prediction, cut)
-
-
-def _segment(prediction: Prediction, cut: Cut) -> Segmentation:
-    scores, tau = scores_of(prediction, cut)
+def segment_prediction(prediction: Prediction, question: "Segment") -> Segmentation:
+    """The masks of images whose tokens are those to cut; :class:`~spit.answers.Segment` asks for it."""
+    scores, tau = scores_of(prediction, question)
     maps = list(prediction.partition.paint(scores))
-    found = each_alone(lambda index: finish(prediction, index, maps[index], cut.clean), range(len(maps)))
+    found = each_alone(lambda index: finish(prediction, index, maps[index], question.clean), range(len(maps)))
     saliency, masks = zip(*found, strict=True)
     return Segmentation(stack(saliency), stack(masks), scores, prediction.partition, tau)
 
 
-def scores_of(prediction: Prediction, cut: Cut) -> tuple[Tensor, Tensor]:
+def scores_of(prediction: Prediction, cut: "Segment") -> tuple[Tensor, Tensor]:
     """Log-odds of the tokens, ``(ΣN,)`` float32, positive on the foreground, and each image's τ, ``(B,)`` float64."""
     head = head_for(prediction.predictor, cut.method, cut.token_head)
     if head is not None and cut.method == "head":
@@ -212,7 +152,7 @@ def orient(seen: ForwardPass, values: Tensor, rule: str) -> Tensor:
 
     Args:
         values: standardised Fiedler vectors, the entry of the largest magnitude positive.
-        rule: ``foreground`` of :class:`Cut`.
+        rule: ``foreground`` of :class:`TokenCut`.
     """
     if rule == "largest":
         return values

@@ -8,23 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spit.answers.segment import Segment
 from spit.attribution.lime import Lime
 from spit.attribution.methods import Method, read_classes
 from spit.attribution.token_rise import TokenRise
 from spit.errors import WeightsError
 from spit.interruption import may_stop
 from spit.predictor import Prediction
-from spit.segmentation.rle import encode_mask
 from spit.segmentation.saliency import Segmentation
 from spit.serve.errors import ApiError
-
-
-def top_classes(prediction: Prediction, count: int, index: int = 0) -> list[dict[str, Any]]:
-    """The likeliest classes of an image; none of a model without a head."""
-    if prediction.predictor.model.config.num_classes == 0:
-        return []
-    return [{"index": label, "name": guess.name, "probability": guess.probability} for label, guess in zip(
-        prediction.top_classes(count)[index].tolist(), prediction.top(count)[index], strict=True)]
 
 
 def read_class(names: Sequence[str], target: int | str | None) -> int | None:
@@ -51,28 +43,12 @@ def watched(method: Method, state: dict[str, int] | None = None) -> Method:
     return replace(method, progress=progress)
 
 
-def segment(prediction: Prediction, method: str | None, clean: bool, tau: float | None) -> Segmentation:
+def segment(prediction: Prediction, question: Segment) -> Segmentation:
     """The salient object of each image; ApiError if a head is asked for and the model has none."""
     try:
-        return prediction.segment(method=method, clean=clean, tau=tau)
+        return question.of(prediction)
     except WeightsError:
-        raise ApiError("method_unavailable", f"{method} needs a token head of this model; use cut.") from None
-
-
-def segmentation_json(found: Segmentation, index: int) -> dict[str, Any]:
-    """Mask, box and figures of an image."""
-    mask: NDArray[np.bool_] = found.mask[index].cpu().numpy()
-    tau = float(found.tau[index])
-    return {"mask": encode_mask(mask), "box": box_of(mask), "area": int(mask.sum()),
-            "foreground": float(mask.mean()), "tau": None if np.isnan(tau) else tau}
-
-
-def box_of(mask: NDArray[np.bool_]) -> list[int]:
-    """x, y, width and height of a mask; zeros if it is empty."""
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    if not len(rows):
-        return [0, 0, 0, 0]
-    return [int(columns[0]), int(rows[0]), int(columns[-1] - columns[0] + 1), int(rows[-1] - rows[0] + 1)]
+        raise ApiError("method_unavailable", f"{question.method} needs a token head of this model; use cut.") from None
 
 
 def scaled(values: NDArray[Any]) -> tuple[NDArray[Any], float]:

@@ -12,11 +12,14 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from spit import __version__
+from spit.answers.classify import Classify
+from spit.answers.explain import Explain
+from spit.answers.question import Question
 from spit.drawing import encode_labels, encode_png
 from spit.drawing.pictures import as_picture
 from spit.predictor import Prediction, Predictor
 from spit.segmentation.correspondence import Scene, colored_share, scenes, transfer
-from spit.segmentation.options import Cut
+from spit.segmentation.options import TokenCut
 from spit.serve import schemas
 from spit.serve.answers import (
     array_json,
@@ -24,8 +27,6 @@ from spit.serve.answers import (
     read_class,
     scaled,
     segment,
-    segmentation_json,
-    top_classes,
     watched,
 )
 from spit.serve.documents import body, errors
@@ -82,10 +83,10 @@ def api_routes(service: Service) -> APIRouter:
           schemas.TokenizeFields, schemas.TokenizeAnswer, tokenize_work)
     route("classify", "Name the likeliest classes of an image, of its central square as classifiers are evaluated.",
           schemas.ClassifyFields, schemas.ClassifyAnswer, classify_work)
-    route("explain", "Show which pixels of the whole image a class rests on.",
-          schemas.ExplainFields, schemas.ExplainAnswer, partial(explain_work, service), "method", "samples")
+    route("explain", "Show which pixels a class rests on, of the central square or with crop=false of the whole image.",
+          schemas.ExplainFields, schemas.ExplainAnswer, partial(explain_work, service), "method", "samples", "crop")
     route("segment", "Cut the salient object out of an image.",
-          schemas.SegmentFields, schemas.SegmentAnswer, segment_work, "method", "clean", "tau")
+          schemas.SegmentFields, schemas.SegmentAnswer, segment_work, "method", "clean", "tau", "merge")
     route("correspond", "Colour the parts of a source image, and the parts of target images that are like them.",
           schemas.CorrespondFields, schemas.CorrespondAnswer, lambda jobs: [correspond_one(*job) for job in jobs],
           images=SEVERAL)
@@ -125,16 +126,16 @@ def status_routes(service: Service) -> APIRouter:
     return router
 
 
-def look(jobs: Sequence[Item[Any]], crop: bool = False) -> Prediction:
+def look(jobs: Sequence[Item[Any]], question: Question) -> Prediction:
     """One pass over the images of all jobs, which have one model."""
-    return jobs[0][0]([image for _, _, images in jobs for image in images], crop=crop)
+    return question.see(jobs[0][0], [image for _, _, images in jobs for image in images])
 
 
 def about(prediction: Prediction, index: int) -> dict[str, Any]:
     """What every answer says of its image."""
     height, width = prediction.sizes[index]
     return {"model": prediction.predictor.name, "width": width, "height": height,
-            "tokens": int(prediction.partition.counts[index])}
+            "tokens": int(prediction.partition.counts[index]), "seen": list(prediction.images[index].shape[:0:-1])}
 
 
 def tokenize_work(jobs: Sequence[Item[schemas.TokenizeFields]]) -> list[dict[str, Any]]:
@@ -143,16 +144,18 @@ def tokenize_work(jobs: Sequence[Item[schemas.TokenizeFields]]) -> list[dict[str
     with torch.no_grad():
         partition = predictor.model.tokenizer(images)
     return [{"model": predictor.name, "width": image.shape[2], "height": image.shape[1],
-             "tokens": int(partition.counts[index]), "labels": labels_json(partition[index].blocks[0][0])}
+             "seen": list(image.shape[:0:-1]), "tokens": int(partition.counts[index]),
+             "labels": labels_json(partition[index].blocks[0][0])}
             for index, image in enumerate(images)]
 
 
 def classify_work(jobs: Sequence[Item[schemas.ClassifyFields]]) -> list[dict[str, Any]]:
     if not jobs[0][0].model.config.num_classes:
         raise ApiError("method_unavailable", "This model knows no classes.")
-    prediction = look(jobs, crop=True)
-    return [{**about(prediction, index), "classes": top_classes(prediction, fields.top, index)}
-            for index, (_, fields, _) in enumerate(jobs)]
+    question = Classify(max(fields.top for _, fields, _ in jobs))
+    prediction = look(jobs, question)
+    return [{**about(prediction, index), "classes": [one.to_dict() for one in ranking[: fields.top]]}
+            for index, ((_, fields, _), ranking) in enumerate(zip(jobs, question.of(prediction), strict=True))]
 
 
 def explain_work(service: Service, jobs: Sequence[Item[schemas.ExplainFields]]) -> list[dict[str, Any]]:
@@ -161,28 +164,29 @@ def explain_work(service: Service, jobs: Sequence[Item[schemas.ExplainFields]]) 
     if method.of_class and not predictor.model.config.num_classes:
         raise ApiError("method_unavailable", "This model knows no classes.")
     asked = [read_class(predictor.class_names, fields.target) for _, fields, _ in jobs]
-    prediction = look(jobs)
+    question = Explain(method, crop=first.crop)
+    prediction = look(jobs, question)
     guessed = prediction.logits.argmax(1).tolist() if method.of_class else asked
     classes = [own if given is None else given for given, own in zip(asked, guessed, strict=True)]
-    maps = prediction.explain(method, classes if method.of_class else None)
+    maps = question.replace(target=classes if method.of_class else None).of(prediction)
     answers = []
     for index, (label, values) in enumerate(zip(classes, maps, strict=True)):
-        small, scale = scaled(values.cpu().numpy())
         target = {"index": label, "name": predictor.class_names[label],
                   "probability": float(prediction.probabilities[index, label])} if method.of_class else None
-        answers.append({**about(prediction, index), "method": method.name, "target": target,
-                        "map": array_json(small.astype("<f2"), scale)})
+        answers.append({**about(prediction, index), "method": method.name, "crop": question.crop,
+                        "target": target, "map": array_json(values.cpu().numpy().astype("<f4"))})
     return answers
 
 
 def segment_work(jobs: Sequence[Item[schemas.SegmentFields]]) -> list[dict[str, Any]]:
-    first, prediction = jobs[0][1], look(jobs)
-    found = segment(prediction, first.method, first.clean, first.tau)
-    return [{**about(prediction, index), **segmentation_json(found, index)} for index in range(len(jobs))]
+    question = jobs[0][1].question()
+    prediction = look(jobs, question)
+    answer = segment(prediction, question)
+    return [{**about(prediction, index), **answer.to_dict(index)} for index in range(len(jobs))]
 
 
 def correspond_one(predictor: Predictor, fields: schemas.CorrespondFields, images: Sequence[Tensor]) -> dict[str, Any]:
-    source, *targets = scenes(predictor(list(images), crop=False), Cut())
+    source, *targets = scenes(predictor(list(images), crop=False), TokenCut())
     return {"model": predictor.name,
             "source": colored_json(source, source.paint(source.colors), float(source.paint(
                 source.side[:, None].double()).mean())),
@@ -191,7 +195,7 @@ def correspond_one(predictor: Predictor, fields: schemas.CorrespondFields, image
 
 
 def embed_work(jobs: Sequence[Item[schemas.EmbedFields]]) -> list[dict[str, Any]]:
-    prediction = look(jobs)
+    prediction = jobs[0][0]([image for _, _, [image] in jobs], crop=False)
     answers, rows = [], prediction.tokens.split()
     for index, (_, fields, _) in enumerate(jobs):
         answer = {**about(prediction, index), "embedding": prediction.class_token[index].float().tolist()}

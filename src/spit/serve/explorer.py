@@ -7,17 +7,18 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 
 from spit import __version__
+from spit.answers.classify import Classify
+from spit.answers.explain import Explain
 from spit.attribution.methods import METHODS
+from spit.predictor import at_size
 from spit.segmentation.correspondence import scenes
-from spit.segmentation.options import Cut
+from spit.segmentation.options import TokenCut
 from spit.serve import snippets
 from spit.serve.answers import (
     encode_bytes,
     read_class,
     scaled,
     segment,
-    segmentation_json,
-    top_classes,
     watched,
 )
 from spit.serve.errors import ApiError
@@ -25,7 +26,7 @@ from spit.serve.memory import release
 from spit.serve.models import TOKENIZERS
 from spit.serve.pictures import Picture
 from spit.serve.samples import sample_names, sample_png
-from spit.serve.schemas import CorrespondPictures, ExplainPicture, SegmentPicture, SnippetFields, TokenizeFields
+from spit.serve.schemas import CorrespondPictures, ExplainPicture, SegmentPicture, SnippetFields, WholeFields
 from spit.serve.service import Service
 from spit.serve.uploads import read, read_json, validate
 
@@ -83,9 +84,9 @@ def explorer_routes(service: Service) -> APIRouter:
     @router.post("/pictures")
     async def add(request: Request) -> dict[str, Any]:
         with service.batcher:
-            fields, files = await read(request, TokenizeFields, {"image": False})
+            fields, files = await read(request, WholeFields, {"image": False})
             name = service.models.check(fields.model)
-            side = min(fields.max_side, service.options.max_side)
+            side = fields.max_side and min(fields.max_side, service.options.max_side)
             settings = {**fields.model_dump(exclude_none=True), "max_side": side}
 
             def work(jobs: Any) -> list[Picture]:
@@ -141,20 +142,21 @@ def explorer_routes(service: Service) -> APIRouter:
                 service.jobs[job] = state
             method = watched(service.models.method(picture.predictor, asked.method, asked.samples), state)
             target = read_class(picture.predictor.class_names, asked.target)
-            values = await ask(request, lambda: picture.prediction.explain(method, target)[0].cpu().numpy(), picture)
+            values = await ask(request, lambda: Explain(method, target).of(picture.prediction)[0], picture)
             state["done"] = state["total"]
+        values = at_size(values, (picture.height, picture.width)).cpu().numpy()
         found, scale = scaled(values if asked.method == "lime" else picture.token_values(values))
         return Response(found.astype("<f2").tobytes(), media_type=BINARY,
                         headers={"X-Shape": ",".join(map(str, found.shape)), "X-Scale": repr(scale)})
 
     @router.post("/pictures/{id}/segment")
-    async def mask(request: Request, id: str) -> dict[str, Any]:
+    async def segmented(request: Request, id: str) -> dict[str, Any]:
         picture = find(id)
         with service.batcher:
             asked = validate(SegmentPicture, await read_json(request))
-            found = await ask(request, lambda: segment(picture.prediction, asked.method, asked.clean, asked.tau),
-                              picture)
-        return {**segmentation_json(found, 0), "pixels": encode_bytes(np.packbits(found.mask[0].cpu().numpy())),
+            found = await ask(request, lambda: segment(picture.prediction, asked.question()), picture)
+        mask = at_size(found.mask[0], (picture.height, picture.width)).cpu().numpy()
+        return {**found.to_dict(0), "pixels": encode_bytes(np.packbits(mask)),
                 "values": encode_bytes(found.values.float().cpu().numpy().astype("<f2")), "clean": asked.clean}
 
     @router.post("/correspond")
@@ -166,7 +168,7 @@ def explorer_routes(service: Service) -> APIRouter:
                 raise ApiError("invalid_request", "Expected pictures of one model, whose tokens can be compared.")
 
             def work() -> dict[str, Any]:
-                source, *targets = (scenes(picture.prediction, Cut())[0].side.int().tolist() for picture in pictures)
+                source, *targets = (scenes(one.prediction, TokenCut())[0].side.int().tolist() for one in pictures)
                 return {"source": source, "targets": targets}
 
             answer: dict[str, Any] = await ask(request, work, *pictures)
@@ -196,7 +198,8 @@ def describe(picture: Picture, methods: list[dict[str, Any]]) -> dict[str, Any]:
             "model": picture.predictor.name, "tokenizer": config.tokenizer,
             "tokenizer_options": {name: getattr(tokenizer, name) for name in ("max_tokens", "compactness", "refine")
                                   if hasattr(tokenizer, name)},
-            "classes": top_classes(picture.prediction, TOP), "methods": methods}
+            "classes": [one.to_dict() for one in Classify(TOP).of(picture.prediction)[0]] if config.num_classes else [],
+            "methods": methods}
 
 
 def _check_snippet(service: Service, asked: SnippetFields, picture: Picture) -> None:

@@ -31,7 +31,7 @@ class ServeOptions(Options):
     time_limit: float = option(30.0, "Seconds for a request, from its first byte", above=0)
     max_megabytes: int = option(16, "Largest request, in MiB", least=1)
     max_pixels: int = option(25_000_000, "Refuse images of more pixels", least=1)
-    max_side: int = option(1024, "Longest side at which a model sees a whole image", least=16)
+    max_side: int = option(1024, "Largest max_side that a request can ask for", least=16)
     pictures: int = option(32, "Pictures that the explorer's page keeps, of all users together", least=1)
     picture_megabytes: int = option(
         256, "Memory for the page's pictures, in MiB; those used longest ago go first", least=1)

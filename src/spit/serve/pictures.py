@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from spit import kernels
 from spit.backbone import attention_maps
 from spit.drawing.pictures import as_picture
-from spit.images import to_float
-from spit.predictor import Prediction, Predictor
+from spit.images import quantize, to_float
+from spit.predictor import Prediction, Predictor, resize, shorter_side
 from spit.segmentation.saliency import hierarchy_of
 
 MOST_LABELS = 2**16 - 1  # regions of the finest level that travels
@@ -26,17 +26,20 @@ COARSER = 4  # how many times fewer regions each level above the tokens has
 class Picture:
     """A picture, what a model made of it, and the forms in which that travels. Of the worker's thread alone.
 
-    It keeps pixels, labels and half floats, about 3 MB at 512 × 512. The pass of the model, 55 MB, can be dropped.
+    It is shown as the model sees it, of up to 512 × 512 pixels. It keeps pixels, the original's too if that is larger,
+    labels and half floats, about 3 MB at 512 × 512. The passes of the model, 55 MB and more, can be dropped.
 
     Args:
         predictor: the model, with the tokenizer that was asked for.
-        image: ``(3, H, W)`` uint8, as the model sees it.
+        image: ``(3, H, W)`` uint8.
         settings: what was asked for, for snippets.
     """
 
     def __init__(self, predictor: Predictor, image: Tensor, settings: dict[str, Any]) -> None:
-        self.predictor, self.image, self.settings = predictor, image, settings
-        self.height, self.width = image.shape[1:]
+        self.predictor, self.original, self.settings = predictor, image, settings
+        side = shorter_side(image)
+        self.image = image if side is None else quantize(resize(image, side)[None])[0]
+        self.height, self.width = self.image.shape[1:]
         self._prediction: Prediction | None = None
         self._levels()
 
@@ -45,7 +48,7 @@ class Picture:
         """The model's answer; computed again if it was dropped."""
         found = self._prediction
         if found is None:
-            found = self.predictor(self.image, crop=False, size=min(self.height, self.width))
+            found = self.predictor(self.original, crop=False)
             _ = found.tokens  # the page looks at every layer: one pass that records, where the picture is made
             self._prediction = found
         return found
@@ -54,8 +57,9 @@ class Picture:
     def nbytes(self) -> int:
         """Bytes that it keeps, graphs left out."""
         found = self._prediction
-        kept = [*vars(self).values(), *(found.passes if found is not None else ())]
-        return sum(len(one) if isinstance(one, bytes) else getattr(one, "nbytes", 0) for one in kept)
+        passes = [] if found is None else [one for view in (found, *found.views.values()) for one in view.passes]
+        kept = {id(one): one for one in (*vars(self).values(), *passes)}  # the original may be the image
+        return sum(len(one) if isinstance(one, bytes) else getattr(one, "nbytes", 0) for one in kept.values())
 
     def drop(self) -> int:
         """Forget what can be computed again; returns the bytes."""

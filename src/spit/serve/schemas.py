@@ -4,9 +4,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from spit.answers.classify import Classify
+from spit.answers.explain import Explain
+from spit.answers.segment import Segment
+from spit.options import Options, declared
+
 Text = Annotated[str, Field(max_length=200)]
 Samples = Annotated[int | None, Field(ge=1, le=1024, description="Passes of the methods that leave tokens out, and of "
                                                                  "lime")]
+
+
+def asked(question: type[Options], name: str, **changes: Any) -> Any:
+    """The field of a request that is an option of a question, with its default, range and help."""
+    item, spec = next((item, spec) for item, _, spec in declared(question) if item.name == name)
+    return Field(**{"default": item.default, "ge": spec.least, "le": spec.most, "description": spec.help, **changes})
 
 
 class Fields(BaseModel):
@@ -34,19 +45,21 @@ class ExplainPicture(Fields):
     """Which explanation of a picture."""
 
     method: Text = Field("relevance", description="A name that /v1/models lists under methods", examples=["relevance"])
-    target: int | Text | None = Field(None, description="Class to explain, by index or name (default: the predicted "
-                                                        "class)", examples=["tabby"])
+    target: int | Text | None = asked(Explain, "target", examples=["tabby"])
     samples: Samples = None
 
 
 class SegmentPicture(Fields):
     """Which mask of a picture."""
 
-    method: Literal["head", "cut", "both"] | None = Field(
-        None, description="What finds the foreground (default: both, or cut if the model has no head)")
-    clean: bool = Field(True, description="Remove crumbs and holes, and follow finer superpixels")
-    tau: float | None = Field(None, ge=-1, le=1, description="Cosine above which tokens are joined (default: the "
-                                                             "image's own)")
+    method: Literal["head", "cut", "both"] | None = asked(Segment, "method")
+    clean: bool = asked(Segment, "clean")
+    tau: float | None = asked(Segment, "tau")
+    merge: bool = asked(Segment, "merge")
+
+    def question(self) -> Segment:
+        """What is asked of the picture."""
+        return Segment(**self.model_dump(include=set(SegmentPicture.model_fields)))
 
 
 class CorrespondPictures(Fields):
@@ -75,27 +88,33 @@ class SnippetFields(BaseModel):
 
 
 class TokenizeFields(TokenFields):
-    """Options of /v1/tokenize, and of a picture for the page."""
+    """Options of /v1/tokenize."""
 
     max_side: int = Field(512, ge=16, le=4096, description="The image is made smaller if its longer side exceeds this, "
                                                            "or the service's own limit")
 
 
+class WholeFields(TokenFields):
+    """A model and the size of an image; answers are at the image's own pixels unless a side is given."""
+
+    max_side: int | None = Field(None, ge=16, le=4096, description="Make the image smaller first, to this longer side "
+                                                                   "or the service's own limit")
+
+
 class ClassifyFields(TokenFields):
     """Options of /v1/classify."""
 
-    top: int = Field(5, ge=1, le=1000, description="Number of classes to name")
+    top: int = asked(Classify, "top", le=1000)
 
 
-class ExplainFields(ExplainPicture, TokenizeFields):
+class ExplainFields(ExplainPicture, WholeFields):
     """Options of /v1/explain."""
 
+    crop: bool = asked(Explain, "crop")
 
-class SegmentFields(SegmentPicture, TokenFields):
+
+class SegmentFields(SegmentPicture, WholeFields):
     """Options of /v1/segment."""
-
-    max_side: int | None = Field(None, ge=16, le=4096, description="Make the image smaller first; otherwise the mask "
-                                                                   "has the image's own size")
 
 
 class CorrespondFields(TokenizeFields):
@@ -148,6 +167,7 @@ class Answer(BaseModel):
     width: int = Field(description="Of the image as this answer describes it", examples=[451])
     height: int = Field(examples=[300])
     tokens: int = Field(description="Regions that the model saw", examples=[502])
+    seen: list[int] = Field(description="Width and height of what the model saw", examples=[[451, 300]])
 
 
 class TokenizeAnswer(Answer):
@@ -166,6 +186,7 @@ class ExplainAnswer(Answer):
     """Which pixels a class rests on."""
 
     method: str = Field(examples=["relevance"])
+    crop: bool = Field(description="Whether the map is that of the central square")
     target: Class | None = Field(description="The class that is explained; none if the method has none")
     map: Array
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spit.predictor import SEEN
 from spit.registry import ARCHITECTURES
 from spit.serve.pictures import Picture
 from spit.serve.schemas import SnippetFields
@@ -12,6 +11,7 @@ from spit.serve.schemas import SnippetFields
 OPTIONS = ("max_tokens", "compactness", "refine")  # of superpixel tokens
 IMPORTS = {
     "at_most(": "from spit.predictor import at_most",
+    "at_size(": "from spit.predictor import at_size",
     "create_method(": "from spit.attribution import create_method",
     "hierarchy_of(": "from spit.segmentation.saliency import hierarchy_of",
     " normalize(": "from torch.nn.functional import normalize",
@@ -26,13 +26,13 @@ attention = out.attention[{layer}][0].detach()  # (heads, N + 1, N + 1), the cla
 print(labels.max() + 1, tokens.shape)
 """
 CORRESPOND = """
-other = {predictor}({image}, crop=False{size})
+other = {predictor}({image}, crop=False)
 cosines = tokens @ normalize(other.tokens.values, dim=1).T  # (tokens of the first picture, tokens of the other)
 best, match = cosines.max(1)
 print({name!r}, [(int(token), round(float(cosine), 2)) for token, cosine in zip(match, best)])
 """
 COMPARE = """
-other = {predictor}(image, crop=False{size})
+other = {predictor}(image, crop=False)
 print({name!r}, int(other.partition.counts[0]), "tokens,", other.top(1)[0][0].name)
 """
 
@@ -51,7 +51,7 @@ def snippet(pictures: Sequence[Picture], asked: SnippetFields) -> str:
     body = f"""
 predictor = {_predictor(picture)}
 image = {_image(picture, asked.name)}  # your file, or the PNG of Download, Picture
-prediction = predictor(image, crop=False{_size(picture)})
+prediction = predictor(image, crop=False)
 {views[asked.view]}"""
     imports = sorted(line for word, line in IMPORTS.items() if word in body)
     name = picture.predictor.name
@@ -74,14 +74,8 @@ def _with_tokenizer(picture: Picture, kind: str) -> str:
 
 
 def _image(picture: Picture, name: str) -> str:
-    side = picture.settings["max_side"]
-    loaded = f"spit.load_image({name!r})"
-    return loaded if max(picture.width, picture.height) < side - 1 else f"at_most({loaded}, {side})"  # or was smaller
-
-
-def _size(picture: Picture) -> str:
-    """The page's pictures may have more pixels than a model sees by default."""
-    return "" if picture.width * picture.height <= SEEN else f", size={min(picture.width, picture.height)}"
+    side, loaded = picture.settings["max_side"], f"spit.load_image({name!r})"
+    return loaded if side is None else f"at_most({loaded}, {side})"
 
 
 def _explain(asked: SnippetFields) -> str:
@@ -98,7 +92,8 @@ def _segment(picture: Picture, asked: SnippetFields) -> str:
     given = ", ".join(f"{name}={value!r}" for name, value in options.items() if value is not None)
     edits = [part for edit in asked.edits.split(",") if edit
              for part in _tokens_of(picture, *map(int, edit.split(":")))]
-    changed = f"""levels = hierarchy_of(predictor.model.tokenizer, prediction.images[0], prediction.partition)
+    changed = f"""mask = at_size(mask, prediction.images[0].shape[1:])  # as the model sees the picture
+levels = hierarchy_of(predictor.model.tokenizer, prediction.images[0], prediction.partition)
 for level, region, inside in {edits}:  # changed by hand
     mask[levels[level].labels[0] == region] = inside
 """ if edits else ""
@@ -121,7 +116,7 @@ def _correspond(pictures: Sequence[Picture], asked: SnippetFields) -> str:
     names = [*asked.names, *(f"other_{index}.png" for index in range(len(pictures)))]
     return "tokens = normalize(prediction.tokens.values, dim=1)\n" + "".join(CORRESPOND.format(
         predictor="predictor" if _predictor(picture) == own else _predictor(picture), image=_image(picture, name),
-        size=_size(picture), name=name) for picture, name in zip(pictures[1:], names, strict=False))
+        name=name) for picture, name in zip(pictures[1:], names, strict=False))
 
 
 def _compare(picture: Picture, asked: SnippetFields) -> str:
@@ -130,4 +125,4 @@ def _compare(picture: Picture, asked: SnippetFields) -> str:
     else:
         kinds = (asked.tokenizers or "patch,voronoi,superpixel").split(",")
         views = {kind: f"predictor{_with_tokenizer(picture, kind)}" for kind in kinds}
-    return "".join(COMPARE.format(predictor=made, size=_size(picture), name=name) for name, made in views.items())
+    return "".join(COMPARE.format(predictor=made, name=name) for name, made in views.items())

@@ -20,7 +20,7 @@ from spit.model import SpitModel
 from spit.predictor import Predictor, Sources, at_size
 from spit.segmentation.graph import Floats, RegionGraph
 from spit.segmentation.head import SURE, TokenHead, stacked_tokens
-from spit.segmentation.options import Cut
+from spit.segmentation.options import TokenCut
 from spit.segmentation.saliency import cut_tokens
 from spit.segmentation.smoothing import smooth
 from spit.training.options import BATCH, HeadOptions
@@ -109,7 +109,7 @@ def look(predictor: Predictor, photo: Sources, layers: Sequence[int], views: int
         [image], [labels] = prediction.images, prediction.partition.blocks
         [seen] = prediction.passes
         values = torch.cat([tokens.values for tokens in stacked_tokens(seen, layers)], dim=1)
-        cut = cut_tokens(seen, Cut())[0].double().cpu().numpy()
+        cut = cut_tokens(seen, TokenCut())[0].double().cpu().numpy()
         upright = labels[0].flip(1) if flipped else labels[0]
         points = at_size(upright, (GRID, GRID)).flatten().long().cpu().numpy()
         looks.append(Look(values.half().cpu(), cut, RegionGraph.of(image, labels[0]), points))

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from spit.answers.classify import Classify
+from spit.answers.explain import Explain
 from spit.attribution.drawing import PAPER_PROTOTYPE, captions_of, occlusion_rows, panel_row
 from spit.attribution.lime import Lime
 from spit.attribution.methods import METHODS, Method
 from spit.attribution.prototypes import PrototypeProjection
 from spit.attribution.token_rise import TokenRise
-from spit.cli.classify import top_json
 from spit.cli.console import Say, shown
 from spit.cli.inputs import Document, Input
 from spit.cli.options import Reading
@@ -120,7 +121,8 @@ def explain_image(own: Explained, item: Input, image: Tensor, top: int, say: Say
         {own.end(name): at_size(values, image.shape[1:]) if own.whole else values for name, values in maps.items()},
         {"model": predictor.name, "seen": list(prediction.images[0].shape[:0:-1]),
          "tokenizer": predictor.model.config.tokenizer,
-         "tokens": int(prediction.partition.counts[0]), "top": top_json(prediction, top),
+         "tokens": int(prediction.partition.counts[0]),
+         "top": [one.to_dict() for one in Classify(top).of(prediction)[0]],
          "target": {"index": target, "name": names[target], "probability": float(chances[target])},
          "of_class": [name for name, method in METHODS.items() if method.of_class and name in files],
          "maps": files, "left_out": own.left_out})
@@ -143,7 +145,7 @@ def _map(prediction: Prediction, method: Method, target: int, say: Say) -> Tenso
     if isinstance(method, Lime | TokenRise):
         name, samples = method.name, method.samples
         method = replace(method, progress=lambda passes: say(f"map by {name}, {passes} passes of at most {samples}"))
-    return prediction.explain(method, target)[0]
+    return Explain(method, target).of(prediction)[0]
 
 
 def npy(values: Tensor) -> bytes:

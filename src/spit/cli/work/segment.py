@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from spit.answers.segment import Segment
 from spit.cli.console import Say, shown
 from spit.cli.inputs import Document, Input
 from spit.cli.options import Reading
@@ -15,8 +16,7 @@ from spit.devices import autocast
 from spit.drawing import draw_mask, encode_png
 from spit.drawing.pictures import as_picture
 from spit.predictor import Predictor
-from spit.segmentation.options import Cut
-from spit.segmentation.saliency import Segmentation, segment_prediction
+from spit.segmentation.saliency import Segmentation
 
 # The name of each kind in a file: NAME.overlay.png is spit tokenize's, in the same folder by default.
 KINDS = {"mask": "mask.png", "cutout": "cutout.png", "overlay": "mask-overlay.png", "saliency": "saliency.png"}
@@ -27,8 +27,7 @@ class SegmentWork:
     """Cuts the salient object out of an image, and writes its files."""
 
     predictor: Predictor
-    cut: Cut
-    size: int | None
+    question: Segment
     precision: str
     reading: Reading
     results: Results
@@ -39,9 +38,9 @@ class SegmentWork:
         image = self.reading.load(item.path)
         say(f"{doing} cutting it into tokens (the first run compiles)")
         with autocast(self.predictor.device, self.precision):
-            prediction = self.predictor(image, crop=False, size=self.size)
+            prediction = self.question.see(self.predictor, image)
         say(f"{doing} finding the object")
-        answer = segment_prediction(prediction, self.cut)
+        answer = self.question.of(prediction)
         say(f"{doing} drawing")
         return self.results.write(item, {
             "width": image.shape[2], "height": image.shape[1], "seen": list(prediction.images[0].shape[:0:-1]),

@@ -15,14 +15,13 @@ import {SegmentView} from "./views/segment.js";
 import {TokensView} from "./views/tokens.js";
 
 const VIEWS = [TokensView, ClassifyView, ExplainView, SegmentView, CorrespondView, CompareView];
-const SIDE = 512; // the longer side that the model sees
 const at = (id) => document.getElementById(id);
 
 class App {
   constructor(about) {
     this.about = about;
     this.feedback = new Feedback();
-    this.options = {max_side: SIDE, max_tokens: null, compactness: null, refine: null, tokenizer: "superpixel", model: about.model};
+    this.options = {max_tokens: null, compactness: null, refine: null, tokenizer: "superpixel", model: about.model};
     this.picture = null;
     this.stage = new Stage();
     this.views = VIEWS.map((View) => new View(this));
