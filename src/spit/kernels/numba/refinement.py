@@ -170,7 +170,8 @@ def _removable(above: Array, here: Array, below: Array, nobody: int, free: Array
         own = here[x + 1]
         north, east = above[x + 1] == own, here[x + 2] == own
         south, west = below[x + 1] == own, here[x] == own
-        sides = np.int32(north) + np.int32(east) + np.int32(south) + np.int32(west)
-        bridges = (np.int32(north & east & (above[x + 2] == own)) + np.int32(east & south & (below[x + 2] == own))
-                   + np.int32(south & west & (below[x] == own)) + np.int32(west & north & (above[x] == own)))
-        free[x] = (sides - bridges == 1) & (sides < 4) & (own != nobody)
+        # Sides without the next one in turn: one, if the pixels at the sides are connected.
+        first, second = north & (not (east & (above[x + 2] == own))), east & (not (south & (below[x + 2] == own)))
+        third, fourth = south & (not (west & (below[x] == own))), west & (not (north & (above[x] == own)))
+        one = (first ^ second ^ third ^ fourth) & (not ((first & second) | (third & fourth)))
+        free[x] = one & (not (north & east & south & west)) & (own != nobody)

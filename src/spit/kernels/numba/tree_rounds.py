@@ -29,8 +29,8 @@ BLOCK = 2048  # edges whose costs fit in the nearest cache
 
 @compiled
 def merge_all(edges: Array, sums: Array, names: Array, tops: Array, scale: Array, tree: tuple[Array, Array],
-              rounds: int, points: Array | None) -> None:
-    """Rounds of merges until no edge is left, see :func:`spit.kernels.numba.tree.cluster`."""
+              rounds: int, points: Array | None) -> int:
+    """Rounds of merges until no edge is left, see :func:`spit.kernels.numba.tree.cluster`; how many are done then."""
     rows = np.empty((len(sums), columns(len(scale))))
     while len(edges) > 0:
         ratio = RATIOS[rounds] if rounds < len(RATIOS) else 0.0
@@ -40,6 +40,7 @@ def merge_all(edges: Array, sums: Array, names: Array, tops: Array, scale: Array
         labels, count, names, tops = merge(chosen, costs, ratio, sums[:, -1], names, tops, tree[0], tree[1])
         edges, sums = contract_edges(edges, labels), sum_regions(sums, labels, count)
         rounds += 1
+    return rounds
 
 
 @inlined
