@@ -108,7 +108,8 @@ def test_bad_input_is_one_line(spit: Run, command: list[object], photos: Path, p
     assert "[parent] unknown option 'weight'; did you mean 'weights'" in error(
         *command, "--set", "parent.weight=3")
     assert "no such recipe" in error(*command, "--recipe", tmp_path / "nowhere.toml")
-    assert "did you mean 'retrofit_tiny' or 'retrofit_masked'?" in error(*command, "--recipe", "retrofit")
+    assert "did you mean 'retrofit_tiny' or 'retrofit_crop' or 'retrofit_masked'?" in error(
+        *command, "--recipe", "retrofit")
     assert "expected a parent, got none" in error("retrofit", "--recipe", "retrofit_tiny", "--images", photos)
 
 

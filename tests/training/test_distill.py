@@ -26,6 +26,7 @@ from spit.training.distill import (
     DistillConfig,
     Pooling,
     _divergence,
+    _resized,
     position_mass,
     student_of,
 )
@@ -308,6 +309,59 @@ def test_the_loss_by_hand(parent: SpitModel, images: Tensor) -> None:
     assert all(parameter.grad is None and not parameter.requires_grad for parameter in parent.parameters())
 
 
+def test_the_parent_sees_further_sizes(parent: SpitModel, images: Tensor) -> None:
+    """Logits and class token to learn are means over the sizes; tokens are those of the first."""
+    student = made(parent, token_budget=None)
+    small = [parent(images, record=("features",)), parent(_resized(images, 24), record=())]
+    answer = student(images, record=("features",))
+    logits, class_token = ((getattr(small[0], name) + getattr(small[1], name)) / 2
+                           for name in ("logits", "class_token"))
+    parts = Distillation(student, parent, DistillConfig(sizes=(24,))).loss(student, batch_of(images))[1]
+    plain = Distillation(student, parent, DistillConfig()).loss(student, batch_of(images))[1]
+    assert parts["logits"].item() == pytest.approx(_divergence(answer.logits, logits).item(), rel=1e-4)
+    assert parts["class_token"].item() == pytest.approx(smooth_l1(answer.class_token, class_token), rel=1e-4)
+    assert parts["logits"] != plain["logits"]
+    assert parts["tokens"].item() == pytest.approx(plain["tokens"].item(), rel=1e-5)
+
+
+def test_a_resized_image_keeps_its_colours(images: Tensor) -> None:
+    flat = torch.full((1, 3, 16, 16), 200, dtype=torch.uint8)
+    assert torch.equal(_resized(flat, 24), torch.full((1, 3, 24, 24), 200, dtype=torch.uint8))
+    assert _resized(images, 24).shape == (2, 3, 24, 24)
+    assert _resized(images, 24).float().mean() == pytest.approx(images.float().mean(), abs=2)
+
+
+CROP = {"fill": "crop", "position_sigma": 0.0, "position_bins": 4}
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_student_of_crops_starts_as_its_parent_on_squares(parent: SpitModel, images: Tensor, gradients: bool) -> None:
+    """The gradients, which see the region alone, start at 0."""
+    student = made(parent, gradients=gradients, **CROP).eval()
+    torch.testing.assert_close(student.with_tokenizer("patch", size=4)(images), parent(images), rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(student(images), parent(images), atol=1e-2)
+    if gradients:
+        assert not student.embedder.projection.weight[:, 48 + 16 :].any()
+
+
+def test_a_student_of_crops_learns(parent: SpitModel, images: Tensor) -> None:
+    """A few steps bring its answers nearer to the parent's, and its gradients take part."""
+    student = made(parent, "voronoi", {"cells": 6}, **CROP)
+    task = Distillation(student, parent, DistillConfig(tokens=0.0, head_rate=0.0, sizes=(24,)))
+    optimizer = torch.optim.AdamW([{"params": [*group.parameters.values()], "lr": 1e-3 * group.rate}
+                                   for group in task.groups()])
+    losses, head = [], student.head.linear.weight.clone()
+    for _ in range(40):
+        loss, parts = task.loss(student, batch_of(images))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(parts["logits"].item())
+    assert losses[-1] < losses[0] / 2
+    assert student.embedder.projection.weight[:, 48 + 16 :].any()
+    assert torch.equal(student.head.linear.weight, head)
+
+
 def test_parts_that_weigh_nothing_are_not_computed(parent: SpitModel, images: Tensor) -> None:
     student = made(parent)
     task = Distillation(student, parent, DistillConfig(class_token=0.0, tokens=0.0))
@@ -343,6 +397,12 @@ def test_groups(parent: SpitModel) -> None:
         "embedder.projection.weight", "embedder.projection.bias", "embedder.class_token"}
     assert set(rates.values()) == {1, 6}
     assert all(group.decay == (parameter.ndim > 1) for group in groups for parameter in group.parameters.values())
+
+
+def test_a_head_that_stays(parent: SpitModel) -> None:
+    groups = Distillation(made(parent), parent, DistillConfig(head_rate=0.0)).groups()
+    still = {name for group in groups if group.rate == 0 for name in group.parameters}
+    assert still == {"head.linear.weight", "head.linear.bias"}
 
 
 def test_what_the_loop_asks_for(parent: SpitModel) -> None:

@@ -67,7 +67,8 @@ def test_those_that_come_with_spit(path: Path) -> None:
     if recipe.model.pretrained:
         assert settings_of(load_model(recipe.model.pretrained), recipe.elastic)
     else:
-        assert recipe.model.options["fill"] == ("mean" if "masked" in path.stem else "image")
+        fills = {"retrofit_masked": "mean", "retrofit_crop": "crop"}
+        assert recipe.model.options["fill"] == fills.get(path.stem, "image")
 
 
 def test_what_a_run_gives(run: Run, photos: Path, tmp_path: Path) -> None:
@@ -121,6 +122,7 @@ def test_a_parent_that_spit_saved(run: Run, parent: Path, tmp_path: Path) -> Non
 def test_what_does_not_fit(run: Run, photos: Path, parent: Path, tmp_path: Path) -> None:
     for changes, words in {"parent.weights=": r"parent\.weights", "data.train=[]": r"data\.train",
                            "data.size=36": r"patches of 8, got 36; set data\.size=32",
+                           "distill.sizes=[40, 36]": r"distill\.sizes to be .* patches of 8, got 36; .*sizes=32",
                            "model.name=spit_base_16": r"model\.name"}.items():
         with pytest.raises(TrainingError, match=words):
             run("a", changes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spit import kernels
@@ -54,7 +54,11 @@ class DistillConfig(Options):
     class_token: float = option(1.0, "Weight of the smooth L1 distance of class tokens", least=0)
     tokens: float = option(10.0, "Weight of the distance of tokens after each block: a region's token should be the "
                                  "mean of the parent's tokens over its pixels", least=0)
+    sizes: tuple[int, ...] = option((), "Further sides of the square that the parent sees: the logits and the class "
+                                        "token to learn are means over these and data.size", least=1)
     embedder_rate: float = option(4.0, "Learning rate of γ over that of the rest", above=0)
+    head_rate: float = option(1.0, "Learning rate of the class head over that of the rest; 0 keeps the parent's",
+                              least=0)
     keep: float = option(0.0, "Saved and validated weights = keep · initial + (1 − keep) · trained; the initial ones "
                               "are made from the parent's, also if model.pretrained is set", least=0, below=1)
 
@@ -171,9 +175,12 @@ class Distillation(Task):
             check_tensors("a student with distill.keep", self.initial, student.state_dict())
 
     def groups(self) -> list[Group]:
-        embedder = dict(self.module.embedder.named_parameters(prefix="embedder"))
-        others = {name: each for name, each in self.module.named_parameters() if name not in embedder}
-        return [*decay_groups(embedder, self.config.embedder_rate), *decay_groups(others)]
+        rates = {"embedder": self.config.embedder_rate, "head": self.config.head_rate}
+        parts: dict[str, dict[str, nn.Parameter]] = {"embedder": {}, "head": {}, "": {}}
+        for name, parameter in self.module.named_parameters():
+            part = name.partition(".")[0]
+            parts[part if part in rates else ""][name] = parameter
+        return [group for part, named in parts.items() for group in decay_groups(named, rates.get(part, 1.0))]
 
     def loss(self, network: Callable[..., Any], batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
         images = batch.draw.mix(batch.images)
@@ -181,13 +188,17 @@ class Distillation(Task):
         layers = range(self.module.config.depth) if config.tokens > 0 else ()
         with torch.no_grad():
             truth: Output = self.parent(images, record=Recorder({"features": layers}, fused=True))
+            views = [truth, *(self.parent(_resized(images, side), record=Recorder({}, fused=True))
+                              for side in config.sizes)]
+        logits, class_token = (torch.stack([getattr(view, name).float() for view in views]).mean(0)
+                               for name in ("logits", "class_token"))
         with self.elastic.drawn(len(images)):
             answer: Output = network(images, record=Recorder({"features": layers}, fused=True))
         parts = {}
         if self.module.config.num_classes:
-            parts["logits"] = _divergence(answer.logits, truth.logits)
+            parts["logits"] = _divergence(answer.logits, logits)
         if config.class_token > 0:
-            parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), truth.class_token.float())
+            parts["class_token"] = F.smooth_l1_loss(answer.class_token.float(), class_token)
         if config.tokens > 0:
             pooling = Pooling(answer, images.shape[-1] // self.patch, self.module.config.token_budget, self.compiled,
                               self.module.prefix)
@@ -196,7 +207,7 @@ class Distillation(Task):
         total = torch.stack([getattr(config, name) * part for name, part in parts.items()]).sum()
         told = {name: part.detach() for name, part in parts.items()}
         if self.module.config.num_classes:
-            told["agreement"] = (answer.logits.argmax(1) == truth.logits.argmax(1)).float().mean()
+            told["agreement"] = (answer.logits.argmax(1) == logits.argmax(1)).float().mean()
         return total, told
 
     def product(self) -> SpitModel:
@@ -206,6 +217,12 @@ class Distillation(Task):
         product.load_state_dict({name: torch.lerp(learnt, self.initial[name].to(learnt), self.config.keep)
                                  for name, learnt in self.module.state_dict().items()})
         return product
+
+
+def _resized(images: Tensor, side: int) -> Tensor:
+    """Images of 8 bits at another size, by bicubic interpolation."""
+    finer = F.interpolate(images.float(), size=side, mode="bicubic", antialias=True)
+    return finer.round_().clamp_(0, 255).byte()
 
 
 def _divergence(logits: Tensor, wanted: Tensor) -> Tensor:

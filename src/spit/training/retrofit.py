@@ -75,10 +75,11 @@ class RetrofitRecipe(Recipe):
 
     def _check_fit(self, parent: SpitModel, student: SpitModel) -> None:
         """Raise before the first step what would fail in it."""
-        patch, size, wanted, got = patch_side(parent), self.data.size, parent.config, student.config
-        if size % patch:
-            raise TrainingError(f"expected data.size to be a multiple of the parent's patches of {patch}, got {size}; "
-                                f"set data.size={max(size // patch, 1) * patch}")
+        patch, wanted, got = patch_side(parent), parent.config, student.config
+        for name, size in (("data.size", self.data.size), *(("distill.sizes", size) for size in self.distill.sizes)):
+            if size % patch:
+                raise TrainingError(f"expected {name} to be a multiple of the parent's patches of {patch}, got {size}; "
+                                    f"set {name}={max(size // patch, 1) * patch}")
         if (got.width, got.num_classes) != (wanted.width, wanted.num_classes):
             raise TrainingError(f"expected a student of the parent's width {wanted.width} and {wanted.num_classes} "
                                 f"classes, got width {got.width} and {got.num_classes} classes in model.pretrained")
