@@ -3,7 +3,8 @@
     python benchmarks/threads.py [--megapixels 12] [--repeats 3]
 
 The photo is the cat of ``benchmarks/tiled.py``, and has 200 regions a megapixel. Each run is a process of its own, by
-turns; a figure is the shortest of the repeats, of which the first may compile loops. The bar is 1.6 times as fast on two threads as on one.
+turns; a figure is the shortest of the repeats, of which the first may compile loops. The bar is 1.6 times as fast on
+two threads as on one.
 """
 
 import os
