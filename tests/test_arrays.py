@@ -67,7 +67,7 @@ def test_the_image_may_be_grey_or_float_or_bool_and_is_not_touched() -> None:
     ("n_segments", "^expected n, got n_segments; slic's n_segments is n here$"),
     ("startlabel", r"or start_label, got startlabel; did you mean 'start_label'\?$"),
     ("sigma", "^expected n, compactness, min_size, .*, refine or start_label, got sigma; "
-              "spit.SuperpixelTokenizer has all options$"),
+              "docs/tutorials/superpixels.md shows what they do$"),
 ])
 def test_unknown_options(name: str, message: str) -> None:
     with pytest.raises(TypeError, match=message):

@@ -224,4 +224,4 @@ def _no_option(name: str) -> str:
     if name == "n_segments":
         return "expected n, got n_segments; slic's n_segments is n here"
     return f"expected {', '.join(OPTIONS[:-1])} or {OPTIONS[-1]}, got {name}; " + suggestion(
-        name, OPTIONS, "spit.SuperpixelTokenizer has all options")
+        name, OPTIONS, "docs/tutorials/superpixels.md shows what they do")

@@ -139,7 +139,8 @@ def valid_pixels(image: npt.ArrayLike, channel_axis: Axis, mask: npt.ArrayLike |
     shape = pixels.shape[1:]
     inside = np.ones(shape, np.bool_) if mask is None else np.array(mask)
     if inside.shape != shape or inside.dtype != bool:
-        raise ValueError(f"expected a mask of bool and shape {shape}, got {inside.dtype} of shape {inside.shape}")
+        raise ValueError(f"expected a mask of bool and shape {shape}, got {inside.dtype} of shape {inside.shape}"
+                         + ("; give mask > 0" if inside.shape == shape else ""))
     if nodata is not None:
         if isinstance(nodata, bool) or not isinstance(nodata, Real):
             raise ValueError(f"expected nodata as a number, got {nodata!r}")

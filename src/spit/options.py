@@ -14,6 +14,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -117,15 +118,20 @@ def check(options: Any) -> None:
         spec.check(item.name, value)
 
 
-def declared(kind: type, plain: bool = False) -> list[tuple[Field[Any], Any, Spec]]:
+def declared(kind: type, plain: bool = False) -> tuple[tuple[Field[Any], Any, Spec], ...]:
     """The options of a dataclass: field, type and what :func:`option` said; ``plain`` fields, without it, if asked."""
+    return _declared(kind, plain)
+
+
+@cache  # to read type hints takes as long as superpixels of a small image
+def _declared(kind: Any, plain: bool) -> tuple[tuple[Field[Any], Any, Spec], ...]:
     found, kinds = [], get_type_hints(kind)
     for item in fields(kind):
         if plain or "option" in item.metadata:
             spec, hint = item.metadata.get("option", Spec(item.name.replace("_", " "))), kinds[item.name]
             words = get_args(hint) if get_origin(hint) is Literal else ()
             found.append((item, hint, replace(spec, choices=words) if words else spec))
-    return found
+    return tuple(found)
 
 
 def documented(kind: Kind) -> Kind:

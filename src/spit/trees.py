@@ -136,7 +136,7 @@ class Tree:
         kept = np.asarray(mask)
         if kept.shape != self.mask.shape or kept.dtype != bool:
             raise ValueError(f"expected a mask of bool and shape {self.mask.shape}, got {kept.dtype} of shape "
-                             f"{kept.shape}")
+                             f"{kept.shape}" + ("; give mask > 0" if kept.shape == self.mask.shape else ""))
         if not 1 <= times <= MOST_TIMES:
             raise ValueError(f"expected times from 1 to {MOST_TIMES:,.0f}, got {times}")
         heights = raise_merges(self.parents, self.heights, self._order, (kept & self.mask).ravel(), float(times))

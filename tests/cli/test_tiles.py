@@ -91,7 +91,7 @@ def test_only_the_files_that_were_asked_for(kinds: str, ends: list[str], spit: R
 
 
 @pytest.mark.parametrize(("name", "options", "told"), [
-    ("a.npy", ["--regions", 70], "a.npy: arrays are read with --tiles; give --tiles 2048 --regions 600"),
+    ("a.npy", ["--regions", 70], "a.npy: arrays are read with --tiles; give --tiles 2048 --regions 70"),
     ("a.png", ["--axes", "CYX"], "--axes goes with --tiles"),
     ("a.npy", ["--tiles", 64], "give --regions 600"),
     ("a.npy", ["--tiles", 64, "--regions", 70, "--files", "labels,table"], "writes labels alone, got --files table"),

@@ -91,6 +91,8 @@ def test_bands_of_any_type() -> None:
 def test_tables(coffee: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     table = spit.regions(coffee[1], coffee[0])
     table.save(tmp_path / "out.csv")
+    with pytest.raises(ValueError, match=r"out\.parquet: expected a \.csv file"):
+        table.save(tmp_path / "out.parquet")
     header, *rows = csv.reader(io.StringIO((tmp_path / "out.csv").read_text()))
     assert header[:4] == ["label", "area", "box-0", "box-1"]
     assert [float(value) for value in rows[7]] == [float(column[7]) for column in table.columns().values()]

@@ -68,7 +68,7 @@ class Tiling(Options):
             for item in inputs:
                 if item.path.suffix.lower() == ".npy":
                     raise ValueError(f"{shown(item.path)}: arrays are read with --tiles; give --tiles 2048 --regions "
-                                     "600")
+                                     f"{tokens_of.regions or 600}")
         elif tokens_of.regions is None:
             raise ValueError("--tiles needs an exact number of superpixels; give --regions 600")
         elif others := (files.kinds if files.written is not None else files.kinds - {*FILES[:4]}) - {"labels"}:
@@ -82,7 +82,8 @@ class TokensOf(Options):
 
     model: tuple[str, ...] = same(Models, "model", ())
     regions: int | None = option(None, "Exactly this many superpixels, or one for each pixel if there are fewer, as "
-                                       "spit.superpixels makes them, in place of --model and --tokenizer", least=1)
+                                       "spit.superpixels makes them of the image in 8 bits, in place of --model and "
+                                       "--tokenizer; --tiles reads more bits", least=1)
 
     def tokenizer(self, choice: TokenizerChoice) -> "Tokenizer":
         """The tokenizer that was asked for."""

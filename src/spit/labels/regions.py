@@ -58,7 +58,9 @@ class Regions(dict[str, npt.NDArray[Any]]):
         return text.getvalue()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write :meth:`to_csv` to a file."""
+        """Write :meth:`to_csv` to a .csv file."""
+        if Path(path).suffix.lower() != ".csv":
+            raise ValueError(f"{path}: expected a .csv file; to_pandas() gives a table that pandas saves otherwise")
         Path(path).write_text(self.to_csv())
 
 
