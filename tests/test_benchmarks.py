@@ -23,7 +23,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "provenance")
 # Photos of a wheel, made images, the project.
 WITHOUT_DATA = {"attention", "attribution", "backbones", "batch", "cliffs", "cpu", "explorer", "kinds", "large",
-                "limits", "newcomer", "serve", "tiled", "video", "volumes"}
+                "limits", "newcomer", "serve", "threads", "tiled", "video", "volumes"}
 GIVEN = {"figures": ["masks"], "counters": ["--images", "nowhere"], "gpu": ["--images", "nowhere"],
          "phi": ["--images", "nowhere"], "scaling": ["--images", "nowhere"], "tau": ["--images", "nowhere"],
          "throughput": ["--images", "nowhere"], "latency": ["--images", "nowhere"], "peers": ["--images", "nowhere"],

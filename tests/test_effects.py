@@ -94,6 +94,7 @@ CALLS: dict[str, Call] = {
     "superpixels": lambda it: spit.superpixels(it.pixels, n=20),
     "superpixels_tiled": lambda it: (spit.superpixels_tiled(it.pixels, n=20),
                                      spit.superpixels_tiled(it.pixels, n=20, out="tiled.npy")),
+    "superpixels_video": lambda it: list(spit.superpixels_video([it.pixels, it.pixels[::-1]], n=20)),
     "regions": lambda it: spit.regions(it.labels, it.pixels).to_pandas(),
     "adjacency": lambda it: spit.adjacency(it.labels, it.pixels).to_rag(),
     "polygons": lambda it: spit.polygons(it.labels, simplify=1).to_geojson(),

@@ -95,7 +95,7 @@ def test_plain_fields_have_no_range_and_take_what_cannot_be_checked():
     assert Plain().name is None
     assert Plain(cell=0, order=2, anything=True, speaker=object()).cell == 0
     assert Plain.from_dict({"pair": [1, 2]}).pair == (1, 2)
-    assert declared(Plain) == []
+    assert declared(Plain) == ()
     assert [item.name for item, _, _ in declared(Plain, plain=True)][:2] == ["cell", "name"]
 
 

@@ -4,10 +4,10 @@ import doctest
 
 import pytest
 
-from spit import attribution, segmentation
+from spit import answers, attribution
 
 NAMES = [*attribution.METHODS.values(), attribution.Prototypes, attribution.create_method, attribution.fit_prototypes,
-         attribution.occlude, attribution.rank_pixels, segmentation.Cut]
+         attribution.occlude, attribution.rank_pixels, answers.Segment]
 
 
 @pytest.mark.parametrize("public", NAMES, ids=lambda public: public.__name__)
