@@ -16,6 +16,7 @@ from spit.bands import Axis, Space
 from spit.errors import SpitError
 from spit.interruption import may_stop
 from spit.kernels.concurrency import thread_count
+from spit.kernels.numba.threads import take_one
 from spit.kernels.options import TREE_COMPACTNESS, SuperpixelOptions
 from spit.kernels.rules import BLOCK_SIDES
 from spit.locks import locked
@@ -165,7 +166,7 @@ def _sides(image: Source, tile: int | None) -> Corner:
 def _grown(parts: Parts) -> Iterator[int]:
     """Grow all parts on several threads; the number that are done."""
     _ = parts.scale  # once, before there are threads
-    with ThreadPoolExecutor(thread_count(), thread_name_prefix="spit") as pool:
+    with ThreadPoolExecutor(thread_count(), "spit", take_one) as pool:
         for done, _ in enumerate(pool.map(parts.grow, range(len(parts.corners))), 1):
             may_stop()
             yield done

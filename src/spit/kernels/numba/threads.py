@@ -16,6 +16,11 @@ def threads_left() -> int:
     return getattr(_OF_THIS_THREAD, "threads", None) or thread_count()
 
 
+def take_one() -> None:
+    """Let kernels that this thread calls run on it alone; for the threads of a pool."""
+    _OF_THIS_THREAD.threads = 1
+
+
 def for_each_image(kernel: Callable[..., Any], *images: Iterable[Any]) -> list[Any]:
     """Call a kernel for every image, on :func:`threads_left` threads, and collect what it returns.
 
